@@ -9,6 +9,7 @@
 
 #include "analyze/group.h"
 #include "base/format.h"
+#include "model/kernel_name.h"
 #include "model/user_code.h"
 
 #define SHORT_PART 35 /* bytes at either end of a long name */
@@ -214,6 +215,20 @@ plumb_study_under(const struct plumb_study *study, const char *before, uint32_t 
 	return text;
 }
 
+/* Of a kernel that a general template runs, what it computes: "FillFunctor" of
+ * vectorized_elementwise_kernel. False: it is no such kernel. */
+static bool
+name_computed(const char *label, char *text, size_t size)
+{
+	char *compact = plumb_kernel_name_compact(label);
+	bool wrapped = compact && strstr(compact, " (");
+
+	if (wrapped)
+		snprintf(text, size, "%.*s", (int)strcspn(compact, "<(# "), compact);
+	free(compact);
+	return wrapped;
+}
+
 char *
 plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
 {
@@ -228,6 +243,8 @@ plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, si
 		snprintf(text, size, "%.400s", label);
 		return text;
 	}
+	if (kind == PLUMB_FRAME_KERNEL && name_computed(label, text, size))
+		return text;
 	if (!strncmp(label, "void ", 5))
 		label += 5;
 	for (end = label; *end && *end != '<'; end++) {

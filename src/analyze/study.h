@@ -70,7 +70,8 @@ char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *te
 /* BEFORE and that line. For PLUMB_NONE nothing: such a title names no line. */
 char *plumb_study_under(const struct plumb_study *study, const char *before, uint32_t frame,
                         char *text, size_t size);
-/* A frame's name without template arguments and parameters. */
+/* A frame's name without template arguments and parameters. Of a kernel that a general template
+ * runs it is the name of what is computed. */
 char *plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
 /* The same, but a long name loses its middle. */
 char *plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, size_t size);

@@ -22,6 +22,42 @@ cut_end(const char *name, size_t *bytes, const char *end)
 	return true;
 }
 
+/* Replaces each FROM in TEXT by TO, which is not longer. */
+static void
+replace(char *text, const char *from, const char *to)
+{
+	size_t before = strlen(from), after = strlen(to);
+
+	for (char *at = text; (at = strstr(at, from)); at += after) {
+		memcpy(at, to, after);
+		memmove(at + after, at + before, strlen(at + before) + 1);
+	}
+}
+
+/* GCC before 13 does not know the codes of __bf16 and _Float16. Those of two other types, which it
+ * knows, have the same place among the types. */
+static char *
+demangle_16_bits(const char *symbol)
+{
+	char *known = strstr(symbol, "DF16") && !strstr(symbol, "Di") && !strstr(symbol, "Ds")
+	                      ? strdup(symbol)
+	                      : NULL;
+	char *text;
+	int status;
+
+	if (!known)
+		return NULL;
+	replace(known, "DF16b", "Di");
+	replace(known, "DF16_", "Ds");
+	text = __cxa_demangle(known, NULL, NULL, &status);
+	if (text) {
+		replace(text, "char32_t", "__bf16");
+		replace(text, "char16_t", "_Float16");
+	}
+	free(known);
+	return text;
+}
+
 /* "_Z1fi [clone .isra.0]": the mangled part is before the blank. */
 static char *
 demangle_clone(const char *symbol)
@@ -32,6 +68,8 @@ demangle_clone(const char *symbol)
 	/* Without this test "i" would come back as "int": it also reads bare types. */
 	char *text = plain && !strncmp(plain, "_Z", 2) ? __cxa_demangle(plain, NULL, NULL, &status)
 	                                               : NULL;
+	if (!text && plain && !strncmp(plain, "_Z", 2))
+		text = demangle_16_bits(plain);
 	free(plain);
 	if (!text || !clone)
 		return text;

@@ -264,8 +264,15 @@ depth_of(const struct plumb_diff_table *table, uint32_t row)
 static int
 print_rows(const struct plumb_compared *c, FILE *out, int width)
 {
-	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	enum { COLUMNS = sizeof columns / sizeof *columns };
+	struct plumb_column own[COLUMNS];
+	struct plumb_table *table;
 	bool context = c->by == PLUMB_DIFF_CONTEXT, brief = is_brief(width);
+
+	memcpy(own, columns, sizeof own);
+	if (!context)
+		own[COLUMNS - 1].style = PLUMB_SHORTEN_NAME;
+	table = plumb_table_new(own, COLUMNS);
 
 	fprintf(out, "\n%s by %s", c->metric, plumb_diff_by_name(c->by));
 	if (c->by != PLUMB_DIFF_ITERATION)

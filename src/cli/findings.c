@@ -94,7 +94,7 @@ print_where(const struct plumb_report *report, uint32_t context, FILE *out, int 
 	if (context >= p->contexts_count || !context)
 		return 0;
 	node.length = p->contexts[context].depth;
-	label = plumb_label_node(report, &node);
+	label = plumb_label_node(report, &node, false);
 	if (!label)
 		return -1;
 	path_paragraph(out, label, width);

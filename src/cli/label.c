@@ -3,6 +3,7 @@
 #include "cli/report/text.h"
 #include "model/display.h"
 #include "model/generated.h"
+#include "model/kernel_name.h"
 #include "model/user_code.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include "base/format.h"
 
 #define INDENT_MOST 24 /* levels; deeper ones say their number */
+#define LONG_KERNEL 60 /* bytes */
 #define SHORT_CHAIN 4  /* frames of a chain that is shown whole */
 #define ARROW " \xe2\x80\xba "
 
@@ -50,8 +52,21 @@ write_native(const struct plumb_report_place *place, FILE *out)
 	}
 }
 
+/* A long kernel's name would take the room of the path to it. */
 static void
-write_context(const struct plumb_report *report, uint32_t context, FILE *out)
+write_name(const struct plumb_report_place *place, bool whole, FILE *out)
+{
+	char *compact =
+		!whole && !strcmp(place->kind, "kernel") && strlen(place->name) > LONG_KERNEL
+			? plumb_kernel_name_compact(place->name)
+			: NULL;
+
+	fputs(compact ? compact : place->name, out);
+	free(compact);
+}
+
+static void
+write_context(const struct plumb_report *report, uint32_t context, bool whole, FILE *out)
 {
 	struct plumb_report_place place;
 
@@ -61,7 +76,7 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 		write_flags(report->profile, context, out);
 		return;
 	}
-	fputs(place.name, out);
+	write_name(&place, whole, out);
 	if (!strcmp(place.kind, "python") && place.file) {
 		/* A hash tells a person nothing. */
 		fprintf(out, " %s",
@@ -100,7 +115,7 @@ mark_shown(const struct plumb_report *report, const uint32_t *chain, uint32_t le
 
 static void
 write_chain(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
-            unsigned char *shown, FILE *out)
+            unsigned char *shown, bool whole, FILE *out)
 {
 	uint32_t hidden = 0;
 
@@ -122,12 +137,12 @@ write_chain(const struct plumb_report *report, const uint32_t *chain, uint32_t l
 		if (hidden)
 			fprintf(out, "(%" PRIu32 " more)" ARROW, hidden);
 		hidden = 0;
-		write_context(report, chain[i], out);
+		write_context(report, chain[i], whole, out);
 	}
 }
 
 char *
-plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node)
+plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node, bool whole)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t *chain = calloc(node->length, sizeof *chain);
@@ -148,7 +163,7 @@ plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node
 			fprintf(out, "%*s(%" PRIu32 ") ", 2 * INDENT_MOST, "", node->depth);
 		else
 			fprintf(out, "%*s", 2 * (int)node->depth, "");
-		write_chain(report, chain, node->length, shown, out);
+		write_chain(report, chain, node->length, shown, whole, out);
 	}
 	if (out && fclose(out))
 		ok = false;

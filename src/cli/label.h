@@ -5,7 +5,9 @@
 
 #include "view/report.h"
 
-/* The label of NODE, indented by its depth; malloced. NULL: no memory. */
-char *plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node);
+/* The label of NODE, indented by its depth; malloced. NULL: no memory. WHOLE: long names of kernels
+ * are as they are, not compact (model/kernel_name.h). */
+char *
+plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node, bool whole);
 
 #endif

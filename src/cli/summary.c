@@ -135,7 +135,8 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 		                                            : "self",
 		  PLUMB_RIGHT },
 		{ count_title(s, report), PLUMB_RIGHT },
-		{ title, PLUMB_SHORTEN_MIDDLE },
+		{ title,
+		  report->by == PLUMB_BY_KERNEL ? PLUMB_SHORTEN_KERNEL : PLUMB_SHORTEN_NAME },
 		{ plumb_report_is_divided(report) ? PLUMB_PART_TITLE : "line of your code",
 		  PLUMB_SHORTEN_START },
 	};

@@ -7,11 +7,14 @@
 #include "base/format.h"
 #include "base/utf8.h"
 #include "cli/columns.h"
+#include "cli/fit.h"
 #include "cli/terminal.h"
+#include "model/kernel_name.h"
 
 #define GAP 2
-#define NARROWEST 16   /* a column is not shortened below this */
-#define NARROW_PATH 24 /* nor a path below this, while a name can give way */
+#define NARROWEST 16     /* a column is not shortened below this */
+#define NARROW_PATH 24   /* nor a path below this, while a name can give way */
+#define NARROW_KERNEL 32 /* nor a kernel's name below this, while a path can */
 
 struct plumb_table {
 	const struct plumb_column *columns;
@@ -129,6 +132,13 @@ plumb_text_print_short(FILE *out, const char *text, int width)
 	print_shortened(out, text, width > NARROWEST ? width : NARROWEST, PLUMB_SHORTEN_MIDDLE);
 }
 
+static bool
+is_names(const struct plumb_table *table, size_t column)
+{
+	return table->columns[column].style == PLUMB_SHORTEN_KERNEL ||
+	       table->columns[column].style == PLUMB_SHORTEN_NAME;
+}
+
 /* Takes columns of STYLE or beyond down to LEAST until TOTAL is WIDTH; returns what it is then. */
 static int
 narrow_columns(const struct plumb_table *table, int *widths, int total, int width,
@@ -150,24 +160,55 @@ narrow_columns(const struct plumb_table *table, int *widths, int total, int widt
 	return total;
 }
 
-static void
-measure_columns(const struct plumb_table *table, int *widths, int width)
+/* The columns that the cells of column C take, by the compact names if there are any. */
+static int
+measure_column(const struct plumb_table *table, size_t c, char *const *compact)
+{
+	int most = plumb_columns(table->columns[c].title);
+
+	for (size_t i = c; i < table->count; i += table->column_count) {
+		const char *text = compact && compact[i] ? compact[i] : table->cells[i];
+		int columns = plumb_columns(text);
+		if (columns > most)
+			most = columns;
+	}
+	return most;
+}
+
+static int
+total_width(const struct plumb_table *table, const int *widths)
 {
 	int total = -GAP;
 
 	for (size_t c = 0; c < table->column_count; c++)
-		widths[c] = plumb_columns(table->columns[c].title);
-	for (size_t i = 0; i < table->count; i++) {
-		int columns = plumb_columns(table->cells[i]);
-		size_t c = i % table->column_count;
-		if (columns > widths[c])
-			widths[c] = columns;
-	}
-	for (size_t c = 0; c < table->column_count; c++)
 		total += GAP + widths[c];
+	return total;
+}
+
+/* Names that do not fit make room by what says least in them before anything is cut. */
+static void
+measure_columns(const struct plumb_table *table, char *const *compact, int *widths, int width)
+{
+	bool kernels = false;
+	int total;
+
+	for (size_t c = 0; c < table->column_count; c++) {
+		widths[c] = measure_column(table, c, NULL);
+		kernels |= table->columns[c].style == PLUMB_SHORTEN_KERNEL;
+	}
+	total = total_width(table, widths);
+	for (size_t c = 0; width && total > width && c < table->column_count; c++)
+		if (table->columns[c].style == PLUMB_SHORTEN_KERNEL)
+			widths[c] = measure_column(table, c, compact);
+	total = total_width(table, widths);
 	/* The front of a path tells least. */
 	total = narrow_columns(table, widths, total, width, PLUMB_SHORTEN_START, NARROW_PATH);
-	narrow_columns(table, widths, total, width, PLUMB_SHORTEN_MIDDLE, NARROWEST);
+	if (kernels) {
+		total = narrow_columns(table, widths, total, width, PLUMB_SHORTEN_KERNEL,
+		                       NARROW_KERNEL);
+		total = narrow_columns(table, widths, total, width, PLUMB_SHORTEN_START, NARROWEST);
+	}
+	narrow_columns(table, widths, total, width, PLUMB_SHORTEN_KERNEL, NARROWEST);
 }
 
 static void
@@ -183,12 +224,15 @@ print_cell(const struct plumb_table *table, FILE *out, size_t column, const char
 /* Nothing is printed after the last text of a row. A shortened wide character may leave a column
  * free. The next cell then starts one column early, which only looks a little worse. */
 static void
-print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells)
+print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells,
+          char *const *shown)
 {
 	int at = 0, begin = 0; /* of the line, of the column */
 
 	for (size_t c = 0; c < table->column_count; c++) {
-		const char *text = cells ? cells[c] : table->columns[c].title;
+		const char *text = !cells     ? table->columns[c].title
+		                   : shown[c] ? shown[c]
+		                              : cells[c];
 		int columns = plumb_columns(text);
 
 		if (columns) {
@@ -202,27 +246,96 @@ print_row(const struct plumb_table *table, FILE *out, const int *widths, char *c
 	}
 }
 
-int
-plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool colour)
+/* The compact names of kernels, by cell; else NULL. Negative: no memory. */
+static int
+make_compact(const struct plumb_table *table, char **compact)
 {
-	int *widths;
+	for (size_t i = 0; i < table->count; i++) {
+		if (table->columns[i % table->column_count].style != PLUMB_SHORTEN_KERNEL)
+			continue;
+		compact[i] = plumb_kernel_name_compact(table->cells[i]);
+		if (!compact[i])
+			return -1;
+	}
+	return 0;
+}
 
-	if (!table || table->failed)
-		return -1;
-	widths = calloc(table->column_count + 1, sizeof *widths);
-	if (!widths)
-		return -1;
-	measure_columns(table, widths, width);
+/* Replaces the names of column C by what is shown in WIDTH columns. SHOWN, by cell, owns that. */
+static int
+fit_column(const struct plumb_table *table, char *const *compact, size_t c, int width, char **shown)
+{
+	size_t count = table->count / table->column_count;
+	struct plumb_fit_name *names = calloc(count + 1, sizeof *names);
+	int result = names ? 0 : -1;
+
+	for (size_t i = 0; names && i < count; i++) {
+		size_t cell = i * table->column_count + c;
+		names[i].name = table->cells[cell];
+		names[i].compact = compact[cell];
+	}
+	if (names && !plumb_fit_names(names, count, width))
+		result = -1;
+	for (size_t i = 0; names && i < count; i++)
+		shown[i * table->column_count + c] = names[i].shown;
+	free(names);
+	return result;
+}
+
+/* Fills in the cells that are shown instead of the table's own. */
+static int
+fit_names(const struct plumb_table *table, int width, int *widths, char **compact, char **shown)
+{
+	int result = make_compact(table, compact);
+
+	if (!result)
+		measure_columns(table, compact, widths, width);
+	for (size_t c = 0; !result && c < table->column_count; c++)
+		if (is_names(table, c) && measure_column(table, c, NULL) > widths[c])
+			result = fit_column(table, compact, c, widths[c], shown);
+	return result;
+}
+
+static void
+print_table(const struct plumb_table *table, char *const *shown, const int *widths, FILE *out,
+            bool colour)
+{
 	if (colour)
 		plumb_terminal_steer(out, "\033[1m");
-	print_row(table, out, widths, NULL);
+	print_row(table, out, widths, NULL, NULL);
 	if (colour)
 		plumb_terminal_steer(out, "\033[0m");
 	fputc('\n', out);
 	for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count) {
-		print_row(table, out, widths, table->cells + i);
+		print_row(table, out, widths, table->cells + i, shown + i);
 		fputc('\n', out);
 	}
+}
+
+static void
+free_texts(char **texts, size_t count)
+{
+	for (size_t i = 0; texts && i < count; i++)
+		free(texts[i]);
+	free(texts);
+}
+
+int
+plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool colour)
+{
+	int *widths, result = -1;
+	char **compact, **shown;
+
+	if (!table || table->failed)
+		return -1;
+	widths = calloc(table->column_count + 1, sizeof *widths);
+	compact = calloc(table->count + 1, sizeof *compact);
+	shown = calloc(table->count + 1, sizeof *shown);
+	if (widths && compact && shown)
+		result = fit_names(table, width, widths, compact, shown);
+	if (!result)
+		print_table(table, shown, widths, out, colour);
 	free(widths);
-	return 0;
+	free_texts(compact, table->count);
+	free_texts(shown, table->count);
+	return result;
 }

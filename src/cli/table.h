@@ -24,7 +24,9 @@
 enum plumb_column_style {
 	PLUMB_LEFT,           /* never shortened */
 	PLUMB_RIGHT,          /* a number */
-	PLUMB_SHORTEN_MIDDLE, /* a name: its two ends say most */
+	PLUMB_SHORTEN_KERNEL, /* a function's name: what it computes says most (kernel_name.h) */
+	PLUMB_SHORTEN_NAME,   /* names that may begin alike: where they differ says most (fit.h) */
+	PLUMB_SHORTEN_MIDDLE, /* a text: its two ends say most */
 	PLUMB_SHORTEN_START,  /* a path: its end says most */
 };
 

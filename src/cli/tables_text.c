@@ -137,14 +137,15 @@ plumb_tables_text(const struct plumb_answer *a, FILE *out, int64_t top)
 				continue;
 			told |= !is_name(a, c);
 			which[count] = c;
-			columns[count++] =
-				(struct plumb_column){ a->columns[c].name,
-				                       a->columns[c].unit ? PLUMB_RIGHT
-				                       : strstr(a->columns[c].name, "name") ||
-				                                       strstr(a->columns[c].name,
-				                                              "type")
-				                               ? PLUMB_SHORTEN_MIDDLE
-				                               : PLUMB_LEFT };
+			columns[count++] = (struct plumb_column){
+				a->columns[c].name,
+				a->columns[c].unit                          ? PLUMB_RIGHT
+				: strstr(a->columns[c].name, "kernel_name") ? PLUMB_SHORTEN_KERNEL
+				: strstr(a->columns[c].name, "name") ||
+						strstr(a->columns[c].name, "type")
+					? PLUMB_SHORTEN_NAME
+					: PLUMB_LEFT
+			};
 		}
 		table = plumb_table_new(columns, count);
 	}

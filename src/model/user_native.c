@@ -382,6 +382,24 @@ judge_frames(struct natives *n, const unsigned char *is_kernel, unsigned char *o
 	}
 }
 
+/* What Python called: the Python line is the line of your code there. False: no memory. */
+static bool
+leave_out_called(const struct plumb_profile *p, unsigned char *own)
+{
+	unsigned char *under = calloc(p->contexts_count + 1u, 1);
+
+	for (uint32_t c = 1; under && c < p->contexts_count; c++) {
+		uint32_t kind = plumb_context_frame(p, c)->kind;
+
+		under[c] = under[p->contexts[c].parent] || kind == PLUMB_FRAME_PYTHON;
+		if (under[c] && kind != PLUMB_FRAME_PYTHON)
+			own[p->contexts[c].frame] = 0;
+	}
+	bool ok = under != NULL;
+	free(under);
+	return ok;
+}
+
 static void
 look_at_frames(const struct plumb_profile *p, bool *python, bool *native)
 {
@@ -411,6 +429,7 @@ plumb_user_native(const struct plumb_profile *profile, const struct plumb_user_c
 		collect_kernels(profile, is_kernel);
 		judge_objects(&n);
 		judge_frames(&n, is_kernel, own);
+		ok = !n.has_python || leave_out_called(profile, own);
 	}
 	free(n.state);
 	free(n.object);

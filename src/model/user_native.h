@@ -3,8 +3,9 @@
  * Which native functions are your code, in programs without Python (C, C++, Rust, Go).
  *
  * A native function is your code unless one of these is true:
- *   - A process that loaded its program or library ran Python, or the profile has Python frames and
- *     does not say which process loaded it. There the Python line is the line of your code.
+ *   - Python called it, a process that loaded its program or library ran Python, or the profile has
+ *     Python frames and does not say which process loaded it. There the Python line is the line of
+ *     your code.
  *   - Its program or library belongs to the system, to a vendor or to a package manager: it is
  *     under /lib, /usr, /opt/…, site-packages and so on, or is called like a well-known library.
  *   - It has a source file under such a folder: templates of C++, Rust's crates, Go's own packages.

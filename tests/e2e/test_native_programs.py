@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, PLUMB, run_command
+from conftest import BUILD, PLUMB, run_command, torch_pythons
 from plumbtest import Made, run_program
 from test_mock_gpu import NEWEST, mock_environment
 
@@ -205,3 +205,44 @@ def test_go(made_runtime, tmp_path):
     assert "main.main" in path and "main.step" in path and "cudaLaunchKernel" in path, path
     assert own_places(made) == {"smooth": ("main.go", mark("alone_go/main.go", "RELAX"), "")}
     assert made.ledger("native") == {"received": 20, "attributed": 20}
+
+
+def find_torch():
+    """The folder of a PyTorch with its headers and libraries."""
+    for python in torch_pythons():
+        asked = subprocess.run([python, "-c", "import importlib.util as u; print(u.find_spec('torch').origin)"],
+                               capture_output=True, text=True)
+        folder = pathlib.Path(asked.stdout.strip() or "/none/none").parent
+        if (folder / "include/ATen/ops/mm.h").exists() and (folder / "lib/libtorch_cpu.so").exists():
+            return folder
+    return pytest.skip("no PyTorch with its headers")
+
+
+def test_operators_of_libtorch_hang_under_the_functions_that_call_them(tmp_path):
+    torch = find_torch()
+    needed = [str(path) for path in torch.parent.glob("nvidia/**/lib")]
+    # The stand-in CUPTI comes first, or PyTorch would load the real one.
+    build("g++", "-O1", "-g", "-std=c++20", "-I", torch / "include", "-I", HERE.parent.parent / "mock", "-o",
+          tmp_path / "model", HERE / "operators.cpp", "-Wl,--no-as-needed", *LINK, "-l:libcupti.so.13",
+          f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{torch / 'lib'}",
+          "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+    path = tmp_path / "run.plumb"
+    environment = mock_environment(NEWEST)
+    environment["LD_LIBRARY_PATH"] = ":".join([environment["LD_LIBRARY_PATH"], *needed])
+    done = run_command(PLUMB, "run", "-o", path, "--", tmp_path / "model", cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    operators = {row["name"]: row for row in report(Made(done, HERE / "operators.cpp", tmp_path, path), "--by",
+                                                    "operator", "--metric", "op.time")}
+    for name, line in ("aten::mm", "PRODUCT"), ("aten::relu", "RELU"):
+        assert operators[name]["calls"] == 15
+        assert (os.path.basename(operators[name]["user_file"]), operators[name]["user_line"]) == (
+            "operators.cpp", mark("operators.cpp", line))
+    contexts = json.loads(run_command(PLUMB, "report", path, "--by", "context", "--top", "0", "--json").stdout)["contexts"]
+    of = {row["id"]: row for row in contexts}
+    (product,) = [row for row in contexts if row["name"] == "aten::mm"]
+    names, at = [], product
+    while at["parent"] in of:
+        at = of[at["parent"]]
+        names.append(at["name"].partition("(")[0])
+    # PyTorch's own functions between the call and the operator are left out.
+    assert [name for name in names if not name.startswith("at::")][:3] == ["layer", "model", "main"], names

@@ -33,6 +33,8 @@ names_of_cpp(void **state)
 	check("_Z4axpyPfi", "axpy(float*, int)");
 	check("_Z1fi [clone .isra.0]", "f(int) [clone .isra.0]");
 	check("_Z4axpyPfi.kd", "axpy(float*, int)");
+	check("_Z9quantizedIDF16bLi64EEvPT_", "void quantized<__bf16, 64>(__bf16*)");
+	check("_Z4halfIDF16_EvPT_DF16b", "void half<_Float16>(_Float16*, __bf16)");
 	check("main", NULL);
 	check("i", NULL);
 }

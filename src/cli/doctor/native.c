@@ -20,7 +20,8 @@ check_unwind(struct plumb_checks *checks)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
 	plumb_check_add(checks, "native.unwind", PLUMB_CHECK_YES,
-	                "native stacks can be unwound on this kind of processor");
+	                "native stacks can be unwound on this kind of processor; programs without "
+	                "Python have native frames by default");
 #else
 	plumb_check_add(checks, "native.unwind", PLUMB_CHECK_NO, "native stacks");
 	plumb_check_why(checks, "plumb unwinds them on x86-64 and AArch64 only");

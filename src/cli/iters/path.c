@@ -130,7 +130,7 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 	static const struct plumb_column columns[] = {
 		{ "    on the path", PLUMB_RIGHT }, { "share", PLUMB_RIGHT },
 		{ "would save", PLUMB_RIGHT },      { "kind", PLUMB_LEFT },
-		{ "what", PLUMB_SHORTEN_MIDDLE },   { "line", PLUMB_SHORTEN_START },
+		{ "what", PLUMB_SHORTEN_NAME },     { "line", PLUMB_SHORTEN_START },
 	};
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	double length = (double)(shown->end_ns - shown->start_ns);

@@ -129,7 +129,7 @@ print_rows(const struct plumb_report *report, uint32_t from, uint32_t to, FILE *
 	columns[count++] = (struct plumb_column){ "allocations", PLUMB_RIGHT };
 	columns[count++] = (struct plumb_column){ "allocated", PLUMB_RIGHT };
 	columns[count++] = (struct plumb_column){ "live at end", PLUMB_RIGHT };
-	columns[count++] = (struct plumb_column){ "operator", PLUMB_SHORTEN_MIDDLE };
+	columns[count++] = (struct plumb_column){ "operator", PLUMB_SHORTEN_NAME };
 	columns[count++] = (struct plumb_column){ "line of your code", PLUMB_SHORTEN_START };
 	table = plumb_table_new(columns, count);
 	for (uint32_t i = from; i < to; i++)

@@ -23,9 +23,10 @@ static const struct plumb_option options[] = {
 	          "native: a native function; library: the program or library of native functions; "
 	          "thread: a host thread or a GPU stream; process: a process; rank: the processes "
 	          "of a rank; collective: an operation of NCCL or RCCL; memory: who holds each "
-	          "device's memory at its peak, by line of your code and operator. A profile "
-	          "without operators has another default: kernel, range, context or function. All "
-	          "values" },
+	          "device's memory at its peak, by line of your code and operator. In profiles "
+	          "without Python, line is a line of your native code. If operators explain less "
+	          "than two thirds of the metric, the default is what explains more: module, "
+	          "kernel, range or function. All values" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,

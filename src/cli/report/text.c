@@ -208,6 +208,15 @@ has_outputs(const struct plumb_report *report)
 	return false;
 }
 
+static bool
+has_metric(const struct plumb_report *report, uint32_t metric)
+{
+	for (uint32_t i = 0; i < report->profile->values_count; i++)
+		if (report->profile->values[i].metric == metric && report->profile->values[i].count)
+			return true;
+	return false;
+}
+
 static void
 choose_columns(const struct plumb_report *report, struct layout *layout)
 {
@@ -237,10 +246,11 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		add_column(layout, MAX, NULL);
 		add_column(layout, DEVIATION, NULL);
 	}
-	if (kernel) {
+	/* Names need the room that unknown numbers would take. */
+	if (kernel && has_metric(report, PLUMB_METRIC_GPU_REGISTERS))
 		add_column(layout, REGISTERS, NULL);
+	if (kernel && has_metric(report, PLUMB_METRIC_GPU_OCCUPANCY))
 		add_column(layout, OCCUPANCY, NULL);
-	}
 	if (report->by == PLUMB_BY_LINE || report->by == PLUMB_BY_PYTHON) {
 		add_column(layout, NAME, "function");
 		add_column(layout, PLACE, report->by == PLUMB_BY_LINE ? "line" : NULL);
@@ -255,6 +265,18 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 			add_column(layout, SHAPES, shape ? NULL : "output");
 	}
 	add_column(layout, USER, plumb_report_is_divided(report) ? PLUMB_PART_TITLE : NULL);
+}
+
+/* Rows are told apart by their names. */
+static void
+style_names(const struct plumb_report *report, struct layout *layout)
+{
+	bool function = report->by == PLUMB_BY_KERNEL || report->by == PLUMB_BY_NATIVE;
+
+	for (size_t i = 0; i < layout->count; i++)
+		if (layout->cells[i] == NAME)
+			layout->columns[i].style =
+				function ? PLUMB_SHORTEN_KERNEL : PLUMB_SHORTEN_NAME;
 }
 
 /* FILE:LINE; FILE if there is no line. */
@@ -373,6 +395,7 @@ print_rows(const struct plumb_report *report, FILE *out, int width)
 	int result;
 
 	choose_columns(report, &layout);
+	style_names(report, &layout);
 	table = plumb_table_new(layout.columns, layout.count);
 	result = load_extras(report, &extras);
 	for (uint32_t i = 0; !result && i < report->order_count; i++)
@@ -437,7 +460,7 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 	table = plumb_table_new(layout.columns, layout.count);
 	for (uint32_t i = 0; i < report->tree.count; i++) {
 		const struct plumb_tree_node *node = &report->tree.nodes[i];
-		char *label = plumb_label_node(report, node);
+		char *label = plumb_label_node(report, node, !width);
 
 		share_cell(table, report, &node->inclusive);
 		stat_cell(table, report, &node->inclusive, TOTAL);
