@@ -102,7 +102,7 @@ collect_pairs(struct balance *b)
 		root = plumb_vec_add(&b->roots);
 		if (!root)
 			return false;
-		*root = (struct root){ p->contexts[op].frame, b->study->user_of[op], c };
+		*root = (struct root){ p->contexts[op].frame, b->study->place_of[op], c };
 		pair = plumb_vec_add(&b->pairs);
 		if (!pair)
 			return false;
@@ -204,7 +204,7 @@ draft_pair(struct balance *b, const struct pair *pair)
 	if (plumb_tally_new(b->study, &kernels) < 0)
 		return PLUMB_ESYSTEM;
 	tally_kernels(b, pair, &kernels);
-	plumb_study_line(b->study, pair->user, where, sizeof where);
+	plumb_study_key(b->study, pair->user, where, sizeof where);
 	plumb_format_time(forward, pair->forward);
 	if (pair->forward > 0)
 		snprintf(times, sizeof times, ", %.1f times its forward pass (%s)",

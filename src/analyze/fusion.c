@@ -342,7 +342,7 @@ write_evidence(const struct fusion *f, const struct shape *shape, double gaps,
 	mean_or_null(json, "registers", &shape->registers);
 	mean_or_null(json, "shared_bytes", &shape->shared);
 	plumb_json_key_quantity(json, "gaps_ns", gaps > 0 ? (int64_t)gaps : PLUMB_UNKNOWN);
-	plumb_study_line_json(f->study, json, f->study->user_of[shape->best]);
+	plumb_study_line_json(f->study, json, f->study->place_of[shape->best]);
 	plumb_tally_json(f->study, kernels, json, "names", LISTED);
 }
 

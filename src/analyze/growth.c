@@ -172,14 +172,14 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
 	struct plumb_draft draft;
 	uint32_t context = key == PLUMB_NONE ? PLUMB_NONE : g->moments.keys.items[key].context;
-	uint32_t line = context == PLUMB_NONE ? PLUMB_NONE : s->user_of[context];
+	uint32_t line = context == PLUMB_NONE ? PLUMB_NONE : s->place_of[context];
 
 	if (key != PLUMB_NONE)
 		plumb_step_name(p, &g->moments.keys.items[key], name, sizeof name);
 	plumb_format_time(slope, llround(level->slope_ns));
 	plumb_draft_begin(&draft, "growth", context == PLUMB_NONE ? 0 : context);
 	plumb_draft_key(&draft, "%s %s", g->kernels ? "kernels" : "time",
-	                line == PLUMB_NONE ? name : plumb_study_line(s, line, where, sizeof where));
+	                line == PLUMB_NONE ? name : plumb_study_key(s, line, where, sizeof where));
 	if (g->kernels)
 		plumb_draft_title(
 			&draft,
@@ -330,10 +330,10 @@ find_copies(struct plumb_study *s, struct growth *g)
 	if (code)
 		return code;
 	context = best == PLUMB_NONE ? 0 : g->moments.keys.items[best].context;
-	line = s->user_of[context];
-	plumb_study_line(s, line, where, sizeof where);
+	line = s->place_of[context];
 	plumb_draft_begin(&draft, "copies", context);
-	plumb_draft_key(&draft, "%s", where);
+	plumb_draft_key(&draft, "%s", plumb_study_key(s, line, where, sizeof where));
+	plumb_study_line(s, line, where, sizeof where);
 	if (line != PLUMB_NONE)
 		snprintf(at, sizeof at, ", at %s", where);
 	if (level->copy_bytes.average != PLUMB_UNKNOWN)

@@ -234,7 +234,7 @@ tally_row(const struct hotspots *h, const struct plumb_grouping *grouping, uint3
 
 		if (!own->count || plumb_grouping_owner(grouping, c) != row)
 			continue;
-		plumb_tally_add(lines, s->user_of[c], own->sum, own->count);
+		plumb_tally_add(lines, s->place_of[c], own->sum, own->count);
 		plumb_tally_add(operators, op == PLUMB_NONE ? PLUMB_NONE : p->contexts[op].frame,
 		                own->sum, own->count);
 		plumb_tally_add(kernels, p->contexts[c].frame, own->sum, own->count);
@@ -276,7 +276,7 @@ report_row(const struct hotspots *h, const struct level *level,
 	                  row_context(h->study, grouping, level->by, context));
 	if (level->by == PLUMB_BY_USER_LINE)
 		plumb_draft_key(&draft, "%s",
-		                plumb_study_line(h->study, row->frame, text, sizeof text));
+		                plumb_study_key(h->study, row->frame, text, sizeof text));
 	else
 		plumb_draft_key(
 			&draft, "%s",
@@ -327,7 +327,9 @@ static int
 find_rows(const struct hotspots *h, const struct level *level)
 {
 	const struct plumb_profile *p = h->study->profile;
-	struct plumb_grouping *g = plumb_grouping_new(p, level->by, h->study->user);
+	struct plumb_grouping *g = level->by == PLUMB_BY_USER_LINE
+	                                   ? plumb_grouping_places(p, h->study->place_of)
+	                                   : plumb_grouping_new(p, level->by, h->study->user);
 	uint32_t count = g ? plumb_grouping_count(g) : 0;
 	struct plumb_stat *all = calloc(count + 1u, sizeof *all);
 	int64_t *left = calloc(count + 1u, sizeof *left);

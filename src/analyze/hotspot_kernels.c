@@ -90,7 +90,7 @@ tally_layout(const struct plumb_study *s, const unsigned char *match, struct lay
 		plumb_tally_add(&layout->operators,
 		                op == PLUMB_NONE ? PLUMB_NONE : p->contexts[op].frame, own->sum,
 		                own->count);
-		plumb_tally_add(&layout->lines, s->user_of[c], own->sum, own->count);
+		plumb_tally_add(&layout->lines, s->place_of[c], own->sum, own->count);
 		if (native != PLUMB_NONE)
 			plumb_tally_add(&layout->natives, native, own->sum, own->count);
 	}
@@ -240,6 +240,7 @@ draft_copies(struct plumb_study *s, const unsigned char *match, uint32_t line,
 	plumb_draft_begin(&draft, "copies",
 	                  wanted_by(s, best) == PLUMB_NONE ? best : wanted_by(s, best));
 	plumb_draft_key(&draft, "%s", plumb_study_line(s, line, where, sizeof where));
+	plumb_study_line_at(s, line, best, where, sizeof where);
 	if (top != PLUMB_NONE)
 		snprintf(most, sizeof most, ", mostly for %s",
 		         plumb_study_name(s, top, name, sizeof name));

@@ -179,6 +179,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	plumb_study_line(s->study, g->user, where, sizeof where);
 	plumb_draft_begin(&draft, "pageable", g->context);
 	plumb_draft_key(&draft, "%s %s", where, name);
+	plumb_study_line_at(s->study, g->user, g->context, where, sizeof where);
 	plumb_format_bytes(bytes, g->bytes);
 	plumb_format_count(count, (int64_t)g->count);
 	if (g->to_device) {

@@ -212,7 +212,7 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	plumb_json_key_quantity(draft.evidence, "host_ns", b->host);
 	plumb_json_key_quantity(draft.evidence, "gpu_ns", b->gpu);
 	plumb_latency_evidence(l, draft.evidence);
-	plumb_study_line_json(s, draft.evidence, s->user_of[member]);
+	plumb_study_line_json(s, draft.evidence, s->place_of[member]);
 	tell_unit(l, units, unit, &draft);
 	draft.saving_ns = plumb_latency_bound(l, b->host > b->gpu ? b->host - b->gpu : 0);
 	draft.confidence = l->sampled ? 0.7 : 0.5;
@@ -300,6 +300,7 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 	plumb_draft_begin(&draft, "wait", context);
 	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_key(&draft, "%s", where);
+	plumb_study_line_at(s, line, context, where, sizeof where);
 	plumb_draft_title(
 		&draft, "%s waits for the GPU %s times, %s in all; the GPU idles %s of the time",
 		line == PLUMB_NONE ? "the program" : where,

@@ -112,10 +112,10 @@ draft_workers(struct latency *l, const struct workers *w)
 	for (uint32_t c = 0; c < p->contexts_count && l->place[context] != PLUMB_IN_LOADER; c++)
 		if (l->place[c] == PLUMB_IN_LOADER)
 			context = c;
-	line = s->user_of[context];
-	plumb_study_line(s, line, where, sizeof where);
+	line = s->place_of[context];
 	plumb_draft_begin(&draft, "workers", context);
-	plumb_draft_key(&draft, "%s", where);
+	plumb_draft_key(&draft, "%s", plumb_study_key(s, line, where, sizeof where));
+	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_title(&draft, "%lld %s workers share %lld processors%s%s", (long long)w->most,
 	                  l->framework->loader, (long long)l->cores,
 	                  line == PLUMB_NONE ? "" : ", started at ",
@@ -185,10 +185,9 @@ plumb_latency_loading(struct latency *l)
 	/* The outermost frame of the loader, and the line that asks it for a batch. */
 	while (l->place[p->contexts[best].parent] == PLUMB_IN_LOADER)
 		best = p->contexts[best].parent;
-	line = s->user_of[p->contexts[best].parent];
-	plumb_study_line(s, line, where, sizeof where);
+	line = s->place_of[p->contexts[best].parent];
 	plumb_draft_begin(&draft, "loading", best);
-	plumb_draft_key(&draft, "%s", where);
+	plumb_draft_key(&draft, "%s", plumb_study_key(s, line, where, sizeof where));
 	plumb_study_under(s, " at ", line, where, sizeof where);
 	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of the time",
 	                  where, plumb_format_time(time, ns),

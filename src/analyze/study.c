@@ -121,13 +121,18 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 		return NULL;
 	}
 	study->user_of = plumb_user_contexts(profile, study->user);
+	study->division = study->user_of ? plumb_division_new(profile, study->user, study->user_of,
+	                                                      plumb_metric_default(profile))
+	                                 : NULL;
+	study->place_of = study->division ? study->division->place_of : NULL;
 	study->operator_of = operators_of(profile);
 	study->findings = calloc(1, sizeof *study->findings);
 	if (study->findings) {
 		study->findings->thresholds = thresholds;
 		study->findings->texts = plumb_pool_new();
 	}
-	if (!study->user_of || !study->operator_of || !study->findings || !study->findings->texts) {
+	if (!study->place_of || !study->operator_of || !study->findings ||
+	    !study->findings->texts) {
 		plumb_study_free(study);
 		plumb_fail_memory(error, "for the analyses");
 		return NULL;
@@ -146,6 +151,7 @@ plumb_study_free(struct plumb_study *study)
 		return;
 	free((void *)study->user);
 	free((void *)study->user_of);
+	plumb_division_free(study->division);
 	free((void *)study->operator_of);
 	free((void *)study->kernels);
 	if (study->findings) {
@@ -197,8 +203,38 @@ plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, si
 		snprintf(text, size, "no line of your code");
 		return text;
 	}
+	if (plumb_division_is_part(study->division, frame))
+		return plumb_division_text(study->profile, study->division, frame, false, text,
+		                           size);
 	place = plumb_user_place(study->profile, frame);
 	return plumb_user_place_text(&place, false, text, size);
+}
+
+char *
+plumb_study_key(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
+{
+	if (!plumb_division_is_part(study->division, frame))
+		return plumb_study_line(study, frame, text, size);
+	snprintf(text, size, "%s:%" PRIu32,
+	         plumb_division_name(study->profile, study->division, frame),
+	         study->profile->frames[frame].kind == PLUMB_FRAME_PYTHON
+	                 ? study->profile->frames[frame].line
+	                 : 0);
+	return text;
+}
+
+char *
+plumb_study_line_at(const struct plumb_study *study, uint32_t line, uint32_t context, char *text,
+                    size_t size)
+{
+	uint32_t place = study->place_of[context];
+	size_t used = strlen(plumb_study_line(study, line, text, size));
+	char part[420];
+
+	if (place != line && plumb_division_is_part(study->division, place))
+		snprintf(text + used, size - used, " (most in %s)",
+		         plumb_study_line(study, place, part, sizeof part));
+	return text;
 }
 
 char *
@@ -283,8 +319,14 @@ plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, s
 void
 plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame)
 {
-	struct plumb_user_place place = plumb_user_place(study->profile, frame);
+	bool part = plumb_division_is_part(study->division, frame);
+	char text[1200];
+	struct plumb_user_place place;
 
+	if (part)
+		plumb_json_key_text(evidence, "divided_by",
+		                    plumb_study_line(study, frame, text, sizeof text));
+	place = plumb_user_place(study->profile, part ? study->division->owner[frame] : frame);
 	plumb_json_key_text(evidence, "user_file", place.file);
 	plumb_json_key_line(evidence, "user_line", place.line);
 	if (place.function)
@@ -523,7 +565,10 @@ plumb_tally_json(const struct plumb_study *study, struct plumb_tally *tally,
 			plumb_json_key_text(evidence, "line",
 			                    plumb_study_line(study, f, text, sizeof text));
 		else
-			plumb_json_key_text(evidence, "name", plumb_frame_label(p, f));
+			plumb_json_key_text(evidence, "name",
+			                    p->frames[f].kind == PLUMB_FRAME_MODULE
+			                            ? plumb_study_line(study, f, text, sizeof text)
+			                            : plumb_frame_label(p, f));
 		plumb_json_key_quantity(evidence, "ns", tally->ns[f]);
 		plumb_json_key(evidence, "count");
 		plumb_json_unsigned(evidence, tally->count[f]);

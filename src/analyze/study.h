@@ -18,12 +18,16 @@
 #include <stdio.h>
 
 #include "analyze/analyze.h"
+#include "analyze/divide.h"
 #include "base/json.h"
 
 struct plumb_study {
 	const struct plumb_profile *profile;
 	const unsigned char *user; /* by frame: is it the user's own code? */
 	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
+	/* by context: the same, or what divides it (divide.h). Titles name places. */
+	const uint32_t *place_of;
+	struct plumb_division *division;
 	/* by context: the innermost operator's context, or PLUMB_NONE */
 	const uint32_t *operator_of;
 	/* gpu.time, exclusive, by context: where count is not 0 there is a kernel. */
@@ -65,8 +69,14 @@ int64_t plumb_study_idle(const struct plumb_study *study);
 
 /* These write to TEXT of SIZE bytes and return it, as those of base/format.h do. */
 
-/* "train.py:41" of a Python frame; "no line of your code" for PLUMB_NONE. */
+/* "train.py:41" of a Python frame; "no line of your code" for PLUMB_NONE; of another place what
+ * plumb_division_text says. */
 char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* The same for the key of a finding: without numbers of layers. */
+char *plumb_study_key(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* LINE, and if it is divided the place of CONTEXT, which has the most of what is told. */
+char *plumb_study_line_at(const struct plumb_study *study, uint32_t line, uint32_t context,
+                          char *text, size_t size);
 /* BEFORE and that line. For PLUMB_NONE nothing: such a title names no line. */
 char *plumb_study_under(const struct plumb_study *study, const char *before, uint32_t frame,
                         char *text, size_t size);
@@ -75,7 +85,8 @@ char *plumb_study_under(const struct plumb_study *study, const char *before, uin
 char *plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
 /* The same, but a long name loses its middle. */
 char *plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
-/* Writes user_file and user_line into EVIDENCE; null when there is no line. */
+/* Writes user_file, user_line and divided_by (the place, if it is no line of your code) of a place
+ * into EVIDENCE; null when there is none. */
 void
 plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame);
 

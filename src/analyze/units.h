@@ -2,7 +2,8 @@
 /*
  * Units of code: a finding about "this part of the program" names one. A unit is a module, a range,
  * or a call of a function of the user's own code from one place, with all lines of the function.
- * Where there is no line of the user's own code, it is an operator.
+ * Where there is no line of the user's own code, it is an operator. Modules that differ in an index
+ * only, in the same unit, are one (fold.h).
  *
  *	struct plumb_units units;
  *	if (plumb_units_new(study, &units) < 0) …
