@@ -12,7 +12,9 @@ tests/e2e/test_guides.py does the same comparison. Nothing else knows the form o
                                   Only words and the lines of programs are compared
     ```console recorded=FILE      "$ plumb run -o NAME …". The command is run, small, on the CPU. Then the profile FILE
                                   of tests/data becomes NAME, and its summary is what the page shows
-    ```python cell                a cell of a notebook, and in ```text run, right after it, what it prints
+    ```console data=FILE          the same as `console`, and the folder has this file of tests/data
+    ```python cell                a cell of a notebook, and in ```text (or ```text run), right after it, what it
+                                  prints. Cells run first
     ```yaml                       the commands after "run:" are commands of the page
 
 A command in the text (`plumb report …`) must succeed. Commands of one page run in one folder, which has a copy of
@@ -116,6 +118,8 @@ class Folder:
     """Where the commands of a page run."""
 
     runs = {}  # the output of recordings that several pages have
+    # torchrun of PyTorch 1.13 fails with Python 3.11, so the launcher is that of a newer one. Without it, it is not run.
+    launcher = next(filter(None, os.environ.get("PLUMB_TORCH_PYTHONS", "").split(":")), None)
 
     def __init__(self, python, build):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="guides-"))
@@ -143,13 +147,21 @@ class Folder:
                               env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         self.code = done.returncode
-        return stripped(done.stdout.replace(str(self.path), HOME).splitlines())
+        # Of a path that plumb shortened, the end is left. It has the same length.
+        text = done.stdout.replace(str(self.path), HOME).replace(self.path.name, HOME[-len(self.path.name):])
+        return stripped(text.splitlines())
 
     def record(self, command, recorded):
         """What `plumb run` prints on the machine on which the profile RECORDED was made."""
         name, packed = profile_of(command), DATA / (recorded + ".gz")
-        if command not in self.runs:
+        if command not in self.runs and "torchrun" in command and not self.launcher:
+            self.runs[command] = []
+        elif command not in self.runs:
+            usual = self.environment["PATH"]
+            if "torchrun" in command:
+                self.environment["PATH"] = os.path.dirname(self.launcher) + os.pathsep + usual
             lines = self.call(re.sub(r"\bcuda\b", "cpu", command))
+            self.environment["PATH"] = usual
             if self.code or SUMMARY not in lines or not (self.path / name).stat().st_size:
                 raise Wrong(f"$ {command}\nended with {self.code}:\n" + "\n".join(lines))
             self.runs[command] = lines[:lines.index(SUMMARY)]
@@ -217,9 +229,12 @@ class Page:
 
     def console(self, folder, options, body):
         steps, result = steps_of(body), []
+        if "data" in options:
+            shutil.copy(DATA / options["data"], folder.path)
         for number, (command, shown) in enumerate(steps):
             recorded = options.get("recorded")
-            actual = folder.record(command, recorded) if recorded else folder.call(command)
+            records = recorded and command.startswith("plumb run ")
+            actual = folder.record(command, recorded) if records else folder.call(command)
             self.commands.append(command)
             asks = number + 1 < len(steps) and "$?" in steps[number + 1][0]
             if folder.code and not asks:
@@ -234,15 +249,15 @@ class Page:
         options = [dict((word + "=").split("=")[:2] for word in (block[2] or "").split()) for block in blocks]
         cells = [i for i, block in enumerate(blocks) if block[1] == "python" and "cell" in options[i]]
         with Folder(self.python, self.build) as folder:
-            for i, block in enumerate(blocks):
-                if block[1] == "console":
-                    bodies[i] = self.console(folder, options[i], block[3])
             for i, actual in zip(cells, folder.cells([bodies[i] for i in cells]) if cells else []):
                 if i + 1 < len(blocks) and blocks[i + 1][1] == "text":
                     shown = bodies[i + 1].splitlines()
-                    bodies[i + 1] = "\n".join(self.settle(bodies[i], shown, actual, True)) + "\n"
+                    bodies[i + 1] = "\n".join(self.settle(bodies[i], shown, actual, "run" in options[i + 1])) + "\n"
                 elif actual:
                     raise Wrong(f"{self.path.name}: a cell prints more than the page shows:\n" + "\n".join(actual))
+            for i, block in enumerate(blocks):
+                if block[1] == "console":
+                    bodies[i] = self.console(folder, options[i], block[3])
             self.check_words(folder, blocks)
         for block, body in reversed(list(zip(blocks, bodies))):
             self.text = self.text[:block.start(3)] + body + self.text[block.end(3):]
