@@ -153,10 +153,11 @@ class Folder:
 
     def record(self, command, recorded):
         """What `plumb run` prints on the machine on which the profile RECORDED was made."""
+        words = re.sub(r" -o \S+", "", command)  # the same run, by another name, is not made again
         name, packed = profile_of(command), DATA / (recorded + ".gz")
-        if command not in self.runs and "torchrun" in command and not self.launcher:
-            self.runs[command] = []
-        elif command not in self.runs:
+        if words not in self.runs and "torchrun" in command and not self.launcher:
+            self.runs[words] = []
+        elif words not in self.runs:
             usual = self.environment["PATH"]
             if "torchrun" in command:
                 self.environment["PATH"] = os.path.dirname(self.launcher) + os.pathsep + usual
@@ -164,14 +165,14 @@ class Folder:
             self.environment["PATH"] = usual
             if self.code or SUMMARY not in lines or not (self.path / name).stat().st_size:
                 raise Wrong(f"$ {command}\nended with {self.code}:\n" + "\n".join(lines))
-            self.runs[command] = lines[:lines.index(SUMMARY)]
+            self.runs[words] = lines[:lines.index(SUMMARY)]
         scratch = self.path / "recorded"
         scratch.mkdir(exist_ok=True)
         with gzip.open(packed) as source, open(scratch / "source", "wb") as target:
             shutil.copyfileobj(source, target)
         summary = self.call(f"plumb settle source -o {shlex.quote(name)} --summary", scratch)
         shutil.move(scratch / "source", self.path / name)
-        return self.runs[command] + summary
+        return self.runs[words] + summary
 
     def cells(self, sources):
         """What each cell of a notebook prints."""
