@@ -11,7 +11,7 @@
 #: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
 #: make install    into PREFIX (/usr/local), below DESTDIR
 #: make examples   the example tools of examples/, into build/examples
-#: make docs       writes the generated sections of docs/ again
+#: make docs       writes the generated sections of docs/ and the outputs in docs/guides again
 #: make format     clang-format over the C files      make clean   removes build/ and dist/
 #:
 #: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, PKG_CONFIG, CCACHE, OPT (-O2 -g), WERROR, BUILD_CACHE
@@ -203,8 +203,9 @@ install: all
 	$(BUILD)/plumb generate man $(DESTDIR)$(PREFIX)/share/man/man1
 	$(BUILD)/plumb generate completion-bash \
 	  >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/plumb
-docs: $(BUILD)/plumb
+docs: all
 	$(BUILD)/plumb generate docs docs
+	BUILD=$(BUILD) scripts/guides.py --write
 format:
 	@scripts/check_format.py --write
 clean:
