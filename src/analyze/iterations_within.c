@@ -19,6 +19,8 @@
 #define LONG_ENOUGH 16    /* kernels of a round that may have loops within */
 #define MARKS_NEAR 0.05   /* of the rounds may have no mark */
 #define GETS_DATA 0.75    /* of the rounds begin with a copy */
+#define NAMES_MOST 256    /* names of a round that are looked for */
+#define NAMES_LIKE 0.8    /* of them, in a round that is like it */
 #define MAKES_UP 0.9      /* of the outer loop */
 
 /* ---- epochs ---- */
@@ -219,6 +221,24 @@ count_rounds(const struct plumb_loop *loop)
 	return most;
 }
 
+/* Does a round of PART have most names of a round of LOOP, or about as many? */
+static bool
+is_like(const struct plumb_loop *part, const struct plumb_loop *loop)
+{
+	int32_t found = 0;
+
+	if (part->period <= 2 * loop->period && loop->period <= 2 * part->period)
+		return true;
+	for (int32_t i = 0; i < loop->period && i < NAMES_MOST; i++) {
+		int32_t at = 0;
+
+		while (at < part->period && part->pattern[at] != loop->pattern[i])
+			at++;
+		found += at < part->period;
+	}
+	return found >= NAMES_LIKE * fmin(loop->period, NAMES_MOST);
+}
+
 /* Is PART one of the loops WITHIN a round of another, or does it have as many rounds as one? */
 static int
 is_layers(const struct plumb_loop *part, const struct plumb_loops *within,
@@ -231,8 +251,7 @@ is_layers(const struct plumb_loop *part, const struct plumb_loops *within,
 	for (uint32_t l = 0; l < within->count; l++)
 		if (rounds <= within->items[l].rounds.count + 1 &&
 		    rounds + 1 >= within->items[l].rounds.count &&
-		    part->period <= 2 * within->items[l].period &&
-		    within->items[l].period <= 2 * part->period)
+		    is_like(part, &within->items[l]))
 			return 1;
 	code = plumb_loop_follow(&same, outer->pattern, outer->period);
 	if (!code)
