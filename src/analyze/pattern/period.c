@@ -310,6 +310,7 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 	int32_t end = loop->rounds.items[loop->rounds.count - 1].end;
 	int64_t own = 0, had = 0, beside = 0;
 	double least = loop->rounds.count;
+	bool multiple = false;
 	int inner = 0;
 
 	for (uint32_t r = 0; r < loop->rounds.count; r++)
@@ -325,13 +326,18 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 		 * of it, even less. */
 		if (!over || !is_multiple(loop->period, other->period))
 			continue;
+		multiple = true;
 		least = fmax(least, MULTIPLE * loop->rounds.count);
 		if ((double)over < COVERS_NEARLY * (double)other->agree)
 			least = fmax(least, other->period);
 	}
 	if (inner > 1 && own >= COVERS_ALL * (double)(end - from - beside))
 		return true;
-	return own - had >= GAIN * (double)(end - from - had - beside) && own - had >= least;
+	double gain = (double)(own - had), left = (double)(end - from - had - beside);
+	/* The pattern is one of its rounds, and explains that one anyway. */
+	if (multiple)
+		gain -= left / loop->rounds.count;
+	return gain >= GAIN * left && gain >= least;
 }
 
 /* Gives LOOP the rounds that it has beyond its candidate. */
