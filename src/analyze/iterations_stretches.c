@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies where on a main track: its kernels cut into stretches of loops and of what is outside of
- * them, how often these come again in one order, and which loop is the main one.
+ * What lies where on a main track: its kernels cut into stretches, of loops and of what is outside
+ * of them, how often these come again in one order, and which loop is the main one.
  */
 #include "analyze/iterations_private.h"
 

@@ -6,8 +6,8 @@
  * deletions. What lies outside of its stretch does not count.
  *
  * A confirmed one is a loop if it explains most of what the loops so far leave out where it lies.
- * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps: it is
- * an outer loop of theirs. A multiple of a period explains nothing more.
+ * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps,
+ * because it is an outer loop of theirs. A multiple of a period explains nothing more.
  */
 #include "analyze/pattern/period.h"
 
