@@ -56,8 +56,8 @@ int plumb_iterations_loops(const struct plumb_iteration_work *work,
  * steps: epochs. */
 int plumb_iterations_split(const struct plumb_iteration_work *work,
                            const struct plumb_iteration_names *names, struct plumb_loops *loops);
-/* Sets `layers` of loops whose rounds are like a part of an iteration of another one: they are of an
- * iteration that differs from all others. */
+/* Sets `layers` of loops whose rounds are like a part of an iteration of another one: they are of
+ * an iteration that differs from all others. */
 int
 plumb_iterations_mark_layers(const struct plumb_iteration_names *names, struct plumb_loops *loops);
 /* Whether a round has so few different kernels that it may be tuning, or part of a start-up. */

@@ -234,7 +234,7 @@ plumb_framework_range(const char *name, size_t bytes)
 	return PLUMB_PURPOSE_NONE;
 }
 
-/* Whether FILE is or holds PART, which begins with "/": other tools cut off the folder of packages. */
+/* Whether FILE has PART, which begins with "/". Other tools cut off the folder of packages. */
 static bool
 holds_part(const char *file, const char *part)
 {
