@@ -212,8 +212,8 @@ test_places(void **state)
 	plumb_loop_free(&loop);
 }
 
-/* Many stretches that have nothing to do with each other, each repeated, and then a few rounds: these
- * are a loop, although they are a twentieth of the text. */
+/* Many stretches that have nothing to do with each other, each repeated, and then a few rounds.
+ * These are a loop, although they are a small part of the text. */
 static void
 test_after_a_start_up(void **state)
 {
