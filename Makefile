@@ -82,6 +82,10 @@ all: $(BUILD)/plumb $(BUILD)/libplumb.so
 
 # COLLECT_CC=scripts/zig-cc compiles the collector for glibc 2.28, whatever this machine has.
 COLLECT_CC ?= $(CC)
+ifneq ($(filter %zig-cc,$(COLLECT_CC)),)
+# Once, not for each file.
+export ZIG := $(shell scripts/fetch-zig)
+endif
 # Link-time optimisation takes a quarter off the instructions of an operator. GCC: in one part, for
 # the names in inline assembly, and in fat objects, which unit tests link as they are (-fno-lto). zig
 # brings a linker for it; with plain Clang it depends on the system's. Never in instrumented code.

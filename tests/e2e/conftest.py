@@ -116,6 +116,14 @@ def torch_pythons():
     return [python for python in dict.fromkeys(wanted) if has_torch(python)]
 
 
+@functools.cache
+def torch_version(python):
+    """(major, minor) of the Python's PyTorch, which is not imported: that takes seconds of a processor."""
+    code = "from importlib import metadata; print(metadata.version('torch'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return tuple(map(int, done.stdout.split(".")[:2]))
+
+
 @pytest.fixture(scope="session")
 def any_torch_python():
     return next(iter(torch_pythons()), None) or pytest.skip("no Python here has PyTorch")

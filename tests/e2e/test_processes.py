@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PLUMB, ROOT, run_command
+from conftest import PLUMB, ROOT, run_command, torch_version
 from plumbtest import (LIMIT_S, PROGRAMS, Made, check_sums, environment_for_programs, recorded,
                        run_program)
 
@@ -301,9 +301,7 @@ def test_without_ranks_there_is_no_row(run):
 
 def launcher_works(python):
     """Debian's PyTorch 1.13 has a launcher that Python 3.11 breaks."""
-    done = subprocess.run([python, "-c", "import torch; print(torch.__version__)"],
-                          capture_output=True, text=True)
-    return not done.stdout.startswith("1.13")
+    return torch_version(python) != (1, 13)
 
 
 def test_torchrun_gives_one_profile(torch_python, tmp_path):

@@ -4,7 +4,6 @@
 Each compares what the walker reads with what the interpreter itself tells, on the same line. Works on
 Python 3.8 and newer, and needs the standard library only.
 """
-import asyncio
 import ctypes
 import functools
 import importlib
@@ -319,6 +318,8 @@ def generators():
 
 @case
 def coroutines():
+    import asyncio  # here: it takes as long as all the rest, and some cases run many times
+
     async def leaf():
         check(record(), here())
         await asyncio.sleep(0)
