@@ -250,8 +250,7 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
 	X(REPLAY, 29, "gpu.replay", "graph replays with one record each")                          \
 	X(IMPORT, 30, "import", "events of a trace file")                                          \
-	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")             \
-	X(LOOK, 32, "window", "looks at all values while the program ran")
+	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

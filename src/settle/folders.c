@@ -114,26 +114,11 @@ leave_out(struct plumb_settler *settler, struct files *files, const struct file 
 	                     1);
 }
 
-/* What `plumb run` left beside the region FILE. A process that it could not watch has none. */
-static void
-read_parts(struct plumb_settler *settler, const struct file *file, struct plumb_parts *parts)
-{
-	struct plumb_error why = { 0 };
-	char path[4096];
-
-	*parts = (struct plumb_parts){ 0 };
-	if (snprintf(path, sizeof path, "%s" PLUMB_PARTS_SUFFIX, file->path) < (int)sizeof path &&
-	    plumb_parts_read(parts, path, &why) < 0 && why.code != PLUMB_EEMPTY)
-		plumb_settle_warn(settler, "%s; the windows of its process are unknown",
-		                  why.message);
-}
-
 static bool
 settle_file(struct plumb_settler *settler, struct files *files, const struct file *file)
 {
 	struct plumb_region_reader reader;
 	struct plumb_error why = { 0 };
-	struct plumb_parts parts;
 	bool fine;
 
 	if (plumb_region_open(&reader, file->path, &why)) {
@@ -144,10 +129,7 @@ settle_file(struct plumb_settler *settler, struct files *files, const struct fil
 	if (reader.damaged)
 		plumb_settle_warn(settler, "%s is damaged in %llu places; the rest of it is used",
 		                  file->path, (unsigned long long)reader.damaged);
-	read_parts(settler, file, &parts);
-	fine = plumb_settle_one(settler, &reader, parts.count ? &parts : NULL, file->folder,
-	                        file->is_run);
-	plumb_parts_free(&parts);
+	fine = plumb_settle_one(settler, &reader, file->folder, file->is_run);
 	plumb_region_reader_close(&reader);
 	return fine;
 }

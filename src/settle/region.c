@@ -120,7 +120,7 @@ take_end(struct plumb_settle_region *region)
 
 bool
 plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader *reader,
-                 const struct plumb_parts *parts, uint32_t folder, bool is_run)
+                 uint32_t folder, bool is_run)
 {
 	struct plumb_settle_region region = {
 		.settler = settler,
@@ -145,8 +145,6 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 		take_first(&region);
 		take_records(&region);
 		plumb_settle_spans(&region);
-		if (parts && !is_run)
-			plumb_settle_parts(&region, parts);
 		take_end(&region);
 	}
 	munmap(known, room);

@@ -15,7 +15,6 @@
  *   memory.c       allocations and peaks
  *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   samples.c      moments of CPU samples, which lie among them
- *   parts.c        what `plumb run` saw of the values while the program ran
  *   ledger.c       tallies, and what follows from them; overhead
  *   environment.c  facts of processes → facts of the run
  *   settle.c       the run as a whole
@@ -26,7 +25,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/builder.h"
-#include "region/parts.h"
 #include "region/reader.h"
 #include "settle/inductor.h"
 #include "settle/settle.h"
@@ -223,10 +221,9 @@ int plumb_settle_folders(struct plumb_settler *settler, const char *const *folde
                          const struct plumb_settle_options *options, struct plumb_error *error);
 
 /* ---- region.c ---- */
-/* Takes an open region in, with its PARTS (NULL: unknown). False: no memory (kept in the
- * settler). */
+/* Takes an open region in. False: no memory (kept in the settler). */
 bool plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader *reader,
-                      const struct plumb_parts *parts, uint32_t folder, bool is_run);
+                      uint32_t folder, bool is_run);
 
 /* ---- tree.c ---- */
 #define PLUMB_SETTLE_NOTHING (UINT32_MAX - 1) /* in `known`: is looked at, and is nothing */
@@ -245,16 +242,6 @@ void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record);
 void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record);
-/* These fill in where a record's numbers belong (context, metric, track, shape), and leave the
- * numbers out. False: they belong nowhere. */
-bool plumb_settle_value_place(struct plumb_settle_region *region,
-                              const struct plumb_record_value *record, struct plumb_value *value);
-bool plumb_settle_variant_place(struct plumb_settle_region *region,
-                                const struct plumb_record_variant *record,
-                                struct plumb_variant *variant);
-bool
-plumb_settle_shape_place(struct plumb_settle_region *region,
-                         const struct plumb_record_shape *record, struct plumb_variant *variant);
 void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
 
@@ -367,10 +354,6 @@ void plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_s
 #define PLUMB_SETTLE_NO_ITERATIONS INT64_MAX
 int64_t plumb_settle_iterations(struct plumb_settle_region *region,
                                 const struct plumb_settle_trace *trace, uint32_t count);
-
-/* ---- parts.c ---- */
-/* After all records: each part becomes a window of the process (PLUMB_WINDOW_PART). */
-void plumb_settle_parts(struct plumb_settle_region *region, const struct plumb_parts *parts);
 
 /* ---- ledger.c ---- */
 /* Counts for the region's process. */

@@ -249,23 +249,11 @@ metric_of(const struct plumb_settle_region *region, uint32_t number)
 	return number < PLUMB_SETTLE_METRICS ? region->metrics[number] : 0;
 }
 
-bool
-plumb_settle_value_place(struct plumb_settle_region *region,
-                         const struct plumb_record_value *record, struct plumb_value *value)
-{
-	value->metric = metric_of(region, record->metric);
-	if (!value->metric)
-		return false;
-	value->context = plumb_settle_node(region, record->node);
-	value->track = plumb_settle_track(region, record->track);
-	value->ends = plumb_settle_ends(region, record->node);
-	return value->context != PLUMB_NONE && value->track != PLUMB_NONE;
-}
-
 void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record)
 {
 	struct plumb_value value = {
+		.metric = metric_of(region, record->metric),
 		.sum = record->sum,
 		.count = record->count,
 		.min = record->min,
@@ -280,10 +268,17 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	}
 	if (!value.count)
 		return; /* made, and not yet added to */
-	if (!plumb_settle_value_place(region, record, &value) || !is_plausible(&value)) {
-		drop_value(region, value.metric ? PLUMB_FATE_DAMAGED : PLUMB_FATE_UNKNOWN_LAYOUT);
+	if (!value.metric) {
+		drop_value(region, PLUMB_FATE_UNKNOWN_LAYOUT);
 		return;
 	}
+	value.context = plumb_settle_node(region, record->node);
+	value.track = plumb_settle_track(region, record->track);
+	if (value.context == PLUMB_NONE || value.track == PLUMB_NONE || !is_plausible(&value)) {
+		drop_value(region, PLUMB_FATE_DAMAGED);
+		return;
+	}
+	value.ends = plumb_settle_ends(region, record->node);
 	plumb_builder_value(region->settler->builder, &value);
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
 	region->settler->captured++;
@@ -295,55 +290,18 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	count_kernels(region, &value);
 }
 
-/* The place of a variant is NODE on TRACK, with the shapes TEXT if there are any. */
-static bool
-place_variant(struct plumb_settle_region *region, struct plumb_variant *variant, plumb_id node,
-              plumb_id track, const plumb_id *text)
+/* Takes VARIANT, which has no place yet: its place is NODE on TRACK, with the shapes TEXT if there
+ * are any. */
+static void
+add_variant(struct plumb_settle_region *region, struct plumb_variant *variant, plumb_id node,
+            plumb_id track, const plumb_id *text)
 {
 	variant->context = plumb_settle_node(region, node);
 	variant->track = plumb_settle_track(region, track);
 	variant->shapes = text ? plumb_settle_string(region, *text) : PLUMB_NONE;
-	return variant->context != PLUMB_NONE && variant->track != PLUMB_NONE &&
-	       (!text || variant->shapes != PLUMB_NONE);
-}
-
-bool
-plumb_settle_variant_place(struct plumb_settle_region *region,
-                           const struct plumb_record_variant *record, struct plumb_variant *variant)
-{
-	*variant = (struct plumb_variant){
-		.registers = record->registers,
-		.static_shared = record->static_shared,
-		.dynamic_shared = record->dynamic_shared,
-		.occupancy = plumb_settle_number32(record->occupancy),
-	};
-	for (int i = 0; i < 3; i++) {
-		variant->grid[i] = record->grid[i];
-		variant->block[i] = record->block[i];
-	}
-	return place_variant(region, variant, record->node, record->track, NULL);
-}
-
-bool
-plumb_settle_shape_place(struct plumb_settle_region *region,
-                         const struct plumb_record_shape *record, struct plumb_variant *variant)
-{
-	*variant = (struct plumb_variant){
-		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-		.registers = PLUMB_UNKNOWN,
-		.static_shared = PLUMB_UNKNOWN,
-		.dynamic_shared = PLUMB_UNKNOWN,
-		.occupancy = PLUMB_UNKNOWN,
-	};
-	return place_variant(region, variant, record->node, record->track, &record->text);
-}
-
-static void
-add_variant(struct plumb_settle_region *region, const struct plumb_variant *variant, bool placed)
-{
-	if (!placed || variant->count > INT64_MAX || variant->min > variant->max ||
-	    variant->min < 0 || variant->time < 0) {
+	if (variant->context == PLUMB_NONE || variant->track == PLUMB_NONE ||
+	    (text && variant->shapes == PLUMB_NONE) || variant->count > INT64_MAX ||
+	    variant->min > variant->max || variant->min < 0 || variant->time < 0) {
 		drop_value(region, PLUMB_FATE_DAMAGED);
 		return;
 	}
@@ -354,41 +312,47 @@ add_variant(struct plumb_settle_region *region, const struct plumb_variant *vari
 void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record)
 {
-	struct plumb_variant variant;
-	bool placed;
+	struct plumb_variant variant = {
+		.registers = record->registers,
+		.static_shared = record->static_shared,
+		.dynamic_shared = record->dynamic_shared,
+		.occupancy = plumb_settle_number32(record->occupancy),
+		.count = record->count,
+		.time = record->time,
+		.min = record->min,
+		.max = record->max,
+	};
 
-	if (is_torn(&record->sequence)) {
-		drop_value(region, PLUMB_FATE_TORN);
-		return;
+	for (int i = 0; i < 3; i++) {
+		variant.grid[i] = record->grid[i];
+		variant.block[i] = record->block[i];
 	}
-	if (!record->count)
-		return;
-	placed = plumb_settle_variant_place(region, record, &variant);
-	variant.count = record->count;
-	variant.time = record->time;
-	variant.min = record->min;
-	variant.max = record->max;
-	add_variant(region, &variant, placed);
+	if (is_torn(&record->sequence))
+		drop_value(region, PLUMB_FATE_TORN);
+	else if (variant.count)
+		add_variant(region, &variant, record->node, record->track, NULL);
 }
 
 void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record)
 {
-	struct plumb_variant variant;
-	bool placed;
+	struct plumb_variant variant = {
+		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.registers = PLUMB_UNKNOWN,
+		.static_shared = PLUMB_UNKNOWN,
+		.dynamic_shared = PLUMB_UNKNOWN,
+		.occupancy = PLUMB_UNKNOWN,
+		.count = record->count,
+		.time = record->time,
+		.min = record->min,
+		.max = record->max,
+	};
 
-	if (is_torn(&record->sequence)) {
+	if (is_torn(&record->sequence))
 		drop_value(region, PLUMB_FATE_TORN);
-		return;
-	}
-	if (!record->count)
-		return;
-	placed = plumb_settle_shape_place(region, record, &variant);
-	variant.count = record->count;
-	variant.time = record->time;
-	variant.min = record->min;
-	variant.max = record->max;
-	add_variant(region, &variant, placed);
+	else if (variant.count)
+		add_variant(region, &variant, record->node, record->track, &record->text);
 }
 
 static void

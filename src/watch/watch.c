@@ -19,7 +19,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,8 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "region/parts.h"
 #include "region/reader.h"
 #include "watch/asleep.h"
-#include "watch/parts.h"
 #include "watch/place.h"
 
 enum {
@@ -44,9 +41,6 @@ enum {
 	THREADS_MAX = 1000000, /* in a process */
 	FIRST_MS = 5,          /* between two looks: at least this … */
 	MORE_MS = 10,          /* … and up to this much more */
-	PARTS_FIRST_MS = 50,   /* between two looks at values: at first, … */
-	PARTS_MOST_MS = 1000,  /* … and at most; in between … */
-	PARTS_SHARE = 100,     /* … this part of the time since the first one */
 };
 #define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp can be trusted */
 #define MEASURED UINT32_MAX         /* THREAD.current: the collector measures this wait */
@@ -73,8 +67,6 @@ struct thread {
 
 struct process {
 	ino_t inode; /* of the region's file */
-	char *name;
-	struct plumb_watch_parts *parts; /* NULL: not asked for, or over */
 	struct plumb_watch_tree tree;
 	size_t size;
 	plumb_id newest; /* the last THREAD record in `threads` */
@@ -85,12 +77,9 @@ struct process {
 
 struct plumb_watch {
 	const char *folder;
-	unsigned what;
 	PLUMB_VEC(struct process *) processes;
 	uint32_t process, thread; /* whose turn it is */
-	uint64_t not_before;      /* the next look at threads, … */
-	uint64_t parts_at;        /* … and at values */
-	uint64_t parts_since;     /* the first one; 0: not yet */
+	uint64_t not_before;      /* the next look */
 	uint64_t since;           /* when recording began or went on */
 	uint64_t folder_change;   /* the folder's time stamp when it was read */
 	uint64_t random;
@@ -122,20 +111,6 @@ is_known(const struct plumb_watch *watch, ino_t inode)
 	return false;
 }
 
-/* Writes the parts of a process that no longer records. */
-static void
-finish_parts(const struct plumb_watch *watch, struct process *process)
-{
-	char path[PATH_MAX];
-
-	if (process->parts && process->name &&
-	    snprintf(path, sizeof path, "%s/%s" PLUMB_PARTS_SUFFIX, watch->folder, process->name) <
-	            (int)sizeof path)
-		plumb_watch_parts_finish(process->parts, path);
-	plumb_watch_parts_free(process->parts);
-	process->parts = NULL;
-}
-
 /* A process that called exec has a region for each program that it ran: only the newest counts. */
 static void
 end_same_process(struct plumb_watch *watch, struct process *newer)
@@ -148,7 +123,6 @@ end_same_process(struct plumb_watch *watch, struct process *newer)
 		struct process *older = a->start_monotonic < b->start_monotonic ? process : newer;
 		older->over = true;
 		older->threads.count = 0;
-		finish_parts(watch, older);
 	}
 }
 
@@ -182,9 +156,6 @@ open_region(struct plumb_watch *watch, int folder, const char *name)
 	*place = process;
 	process->inode = status.st_ino;
 	process->size = (size_t)status.st_size;
-	process->name = strdup(name);
-	if (watch->what & PLUMB_WATCH_PARTS)
-		process->parts = plumb_watch_parts_new(header, process->size);
 	process->tree.size = process->size;
 	process->tree.region.header = header;
 	end_same_process(watch, process);
@@ -410,7 +381,7 @@ look_at_thread(struct plumb_watch *watch, struct process *process, struct thread
 static void
 finish_process(struct plumb_watch *watch, struct process *process)
 {
-	if (!process->over && watch->what & PLUMB_WATCH_WAITS)
+	if (!process->over)
 		find_threads(process);
 	process->over = true;
 	for (uint32_t i = 0; i < process->threads.count; i++) {
@@ -420,7 +391,6 @@ finish_process(struct plumb_watch *watch, struct process *process)
 			finish_thread(process, thread, record, watch->since);
 	}
 	process->threads.count = 0;
-	finish_parts(watch, process);
 }
 
 /* Finds what is new. Returns how many threads there are. */
@@ -433,7 +403,7 @@ find_all(struct plumb_watch *watch)
 		struct process *process = watch->processes.items[i];
 		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
 			finish_process(watch, process);
-		if (!process->over && watch->what & PLUMB_WATCH_WAITS)
+		if (!process->over)
 			find_threads(process);
 		threads += process->threads.count;
 	}
@@ -468,19 +438,18 @@ distance_ns(struct plumb_watch *watch)
 }
 
 struct plumb_watch *
-plumb_watch_new(const char *folder, unsigned what)
+plumb_watch_new(const char *folder)
 {
 	struct plumb_watch *watch = calloc(1, sizeof(*watch));
 	if (watch) {
 		watch->folder = folder;
-		watch->what = what;
 		watch->random = clock_ns(CLOCK_MONOTONIC);
 	}
 	return watch;
 }
 
 static void
-look_at_threads(struct plumb_watch *watch, uint64_t now)
+look_at_all(struct plumb_watch *watch, uint64_t now)
 {
 	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(watch),
 		 distance = distance_ns(watch);
@@ -495,51 +464,19 @@ look_at_threads(struct plumb_watch *watch, uint64_t now)
 	watch->not_before = now + (spent > distance ? spent : distance);
 }
 
-/* The longer a run lasts, the less a moment more or less matters. */
-static void
-look_at_parts(struct plumb_watch *watch, uint64_t now)
-{
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent, distance;
-
-	find_all(watch);
-	for (uint32_t i = 0; i < watch->processes.count; i++) {
-		struct process *process = watch->processes.items[i];
-		if (!process->parts || plumb_watch_parts_look(process->parts))
-			continue;
-		plumb_watch_parts_free(process->parts);
-		process->parts = NULL;
-	}
-	if (!watch->parts_since && watch->processes.count)
-		watch->parts_since = now;
-	distance = (now - watch->parts_since) / PARTS_SHARE;
-	if (!watch->parts_since || distance < PARTS_FIRST_MS * 1000000u)
-		distance = PARTS_FIRST_MS * 1000000u;
-	if (distance > PARTS_MOST_MS * UINT64_C(1000000))
-		distance = PARTS_MOST_MS * UINT64_C(1000000);
-	spent = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) * COST_SHARE;
-	watch->parts_at = now + (spent > distance ? spent : distance);
-}
-
 int
 plumb_watch_look(struct plumb_watch *watch, const struct plumb_control *control)
 {
 	uint64_t since = control ? plumb_control_since(control) : 1;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), next = UINT64_MAX;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	if (!since)
 		return FIRST_MS + MORE_MS;
-	watch->since = since;
-	if (watch->what & PLUMB_WATCH_WAITS) {
-		if (now >= watch->not_before)
-			look_at_threads(watch, now);
-		next = watch->not_before;
+	if (now >= watch->not_before) {
+		watch->since = since;
+		look_at_all(watch, now);
+		now = clock_ns(CLOCK_MONOTONIC);
 	}
-	if (watch->what & PLUMB_WATCH_PARTS) {
-		if (now >= watch->parts_at)
-			look_at_parts(watch, now);
-		next = watch->parts_at < next ? watch->parts_at : next;
-	}
-	now = clock_ns(CLOCK_MONOTONIC);
-	return now < next ? (int)((next - now) / 1000000) + 1 : 1;
+	return now < watch->not_before ? (int)((watch->not_before - now) / 1000000) + 1 : 1;
 }
 
 void
@@ -554,7 +491,6 @@ plumb_watch_free(struct plumb_watch *watch)
 		plumb_watch_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
 		plumb_watch_python_free(&process->python);
-		free(process->name);
 		free(process);
 	}
 	plumb_vec_free(&watch->processes);

@@ -40,9 +40,9 @@ settle(const struct plumb_region_reader *reader)
 	struct plumb_error error;
 
 	if (plumb_settler_init(&settler, 1)) {
-		plumb_settle_one(&settler, reader, NULL, 0, false);
-		plumb_settle_one(&settler, reader, NULL, 0, true);
-		plumb_settle_one(&settler, reader, NULL, 0, false);
+		plumb_settle_one(&settler, reader, 0, false);
+		plumb_settle_one(&settler, reader, 0, true);
+		plumb_settle_one(&settler, reader, 0, false);
 		if (plumb_settler_finish(&settler, NULL, &profile, &error) == PLUMB_EINPUT)
 			abort(); /* the builder was given a bad row */
 	}

@@ -33,7 +33,7 @@ struct run {
 	struct plumb_rundir folder;
 	struct plumb_facts facts;
 	struct plumb_program program;
-	struct plumb_watch *watch;
+	struct plumb_watch *watch; /* NULL: not asked for */
 	struct plumb_schedule schedule;
 	struct plumb_output_rule rule; /* how the profile is written */
 	bool quiet;
@@ -314,7 +314,7 @@ toggle_recording(void *data)
 		               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
 }
 
-/* Does what is due: starts or ends recording, and looks at the processes. */
+/* Does what is due: starts or ends recording, and looks at threads that wait. */
 static int
 take_turn(void *data)
 {
@@ -569,9 +569,8 @@ run_profiled(struct run *run)
 		                                                    ? NULL
 		                                                    : getenv("TORCH_TRACE") };
 	plumb_facts_started(&run->facts, &facts);
-	run->watch =
-		plumb_watch_new(run->folder.path,
-	                        PLUMB_WATCH_PARTS | (run->options.cpu_hz ? PLUMB_WATCH_WAITS : 0));
+	if (run->options.cpu_hz)
+		run->watch = plumb_watch_new(run->folder.path);
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);
