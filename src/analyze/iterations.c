@@ -8,17 +8,11 @@
 #include <math.h>
 
 #include "analyze/copies.h"
-#include "analyze/pattern/growing.h"
 #include "base/large.h"
 #include "base/runs.h"
 #include "base/search.h"
 #include "base/words.h"
 #include "model/gpu_work.h"
-
-#define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
-#define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
-#define COVERS_ALL 0.98
-#define BEFORE_LEAST 8 /* kernels before the loop that may have one of their own */
 
 struct finder {
 	const struct plumb_profile *profile;
@@ -341,188 +335,7 @@ sum_copies(struct finder *f)
 	return f->copied;
 }
 
-/* ---- what is out of place ---- */
-
-static int
-by_kind_and_count(const void *x, const void *y)
-{
-	const struct plumb_odd *a = x, *b = y;
-
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->count != b->count)
-		return a->count > b->count ? -1 : 1;
-	return (a->frame > b->frame) - (a->frame < b->frame);
-}
-
-/* counts[kind * alphabet + symbol]; places are those of the loop. */
-static void
-count_odd(const struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t alphabet,
-          const int32_t *places, uint32_t *counts)
-{
-	uint32_t r = 0;
-
-	for (int32_t i = 0; i < count; i++) {
-		while (r < loop->rounds.count && i >= loop->rounds.items[r].end)
-			r++;
-		bool in = r < loop->rounds.count && i >= loop->rounds.items[r].start;
-		int kind = in                        ? PLUMB_ODD_INSERTED
-		           : r == 0                  ? PLUMB_ODD_BEFORE
-		           : r == loop->rounds.count ? PLUMB_ODD_AFTER
-		                                     : PLUMB_ODD_BETWEEN;
-		if (!in || places[i] < 0 || text[i] != loop->pattern[places[i]])
-			counts[kind * alphabet + text[i]]++;
-	}
-	for (r = 0; r < loop->rounds.count; r++) {
-		int32_t next = 0;
-
-		if (!loop->rounds.items[r].edits)
-			continue;
-		for (int32_t i = loop->rounds.items[r].start; i < loop->rounds.items[r].end; i++) {
-			if (places[i] < 0)
-				continue;
-			for (; next < places[i]; next++)
-				counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
-			if (text[i] != loop->pattern[next])
-				counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
-			next++;
-		}
-		for (; next < loop->period; next++)
-			counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
-	}
-}
-
-static int
-find_odd(const struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t alphabet,
-         const uint32_t *frames, int32_t *places, struct plumb_iteration_level *level)
-{
-	uint32_t *counts = calloc((size_t)alphabet * PLUMB_ODD_KINDS, sizeof *counts);
-	int code = counts ? plumb_loop_places(loop, text, count, places) : PLUMB_ESYSTEM;
-	int32_t before = loop->rounds.items[0].start;
-
-	level->odd = calloc((size_t)alphabet * PLUMB_ODD_KINDS, sizeof *level->odd);
-	if (code || !level->odd) {
-		free(counts);
-		return PLUMB_ESYSTEM;
-	}
-	count_odd(loop, text, count, alphabet, places, counts);
-	for (int32_t i = 0; i < alphabet * PLUMB_ODD_KINDS; i++)
-		if (counts[i])
-			level->odd[level->odd_count++] =
-				(struct plumb_odd){ (uint32_t)(i / alphabet), frames[i % alphabet],
-				                    counts[i] };
-	free(counts);
-	qsort(level->odd, level->odd_count, sizeof *level->odd, by_kind_and_count);
-	if (before >= BEFORE_LEAST) {
-		struct plumb_loop own;
-
-		code = plumb_loop_find(text, before, alphabet, LEAST_COVERAGE, &own);
-		level->before_period = code > 0 ? (uint32_t)own.period : 0;
-		plumb_loop_free(&own);
-	}
-	return code < 0 ? code : 0;
-}
-
-/* ---- levels ---- */
-
-static int
-add_level(const struct finder *f, struct plumb_iteration_work *work, const int32_t *text,
-          int32_t alphabet, const uint32_t *frames, struct plumb_loop *loop, int32_t *places,
-          struct plumb_iteration_track *track)
-{
-	struct plumb_iteration_level *level = &track->levels[track->level_count];
-	int code =
-		loop->growing ? 0 : plumb_iterations_turn(work, text, loop, places, &level->phase);
-
-	if (code < 0 || !loop->rounds.count)
-		return code;
-	track->level_count++;
-	level->period_ops = (uint32_t)loop->period;
-	level->first_frame = frames[loop->pattern[0]];
-	level->match = loop->match;
-	level->coverage = loop->coverage;
-	level->growing = loop->growing;
-	if (!work->busy.count && !gather_times(f, track, work))
-		return PLUMB_ESYSTEM;
-	code = plumb_iterations_measure(work, loop, f->limits, level);
-	if (!code && track->level_count == 1)
-		code = find_odd(loop, text, (int32_t)work->kernels.count, alphabet, frames, places,
-		                level);
-	return code;
-}
-
-/* A loop in the pattern of OUTER, followed through the whole track. */
-static int
-find_within(const struct plumb_loop *outer, const int32_t *text, int32_t count, int32_t alphabet,
-            struct plumb_loop *inner)
-{
-	int code = plumb_loop_find(outer->pattern, outer->period, alphabet, LEAST_COVERAGE_WITHIN,
-	                           inner);
-
-	if (code > 0 && inner->period < 2)
-		code = 0;
-	if (code <= 0)
-		return code;
-	code = plumb_loop_follow(inner, text, count);
-	return code < 0 ? code : 1;
-}
-
-/* The outermost loop into LOOP; 0: there is none. One that grows is tried where the other leaves
- * something out: it may be within it, or a few of its rounds. */
-static int
-find_outermost(const struct plumb_iteration_work *work, const int32_t *text, int32_t alphabet,
-               struct plumb_loop *loop)
-{
-	int32_t count = (int32_t)work->kernels.count;
-	int code = plumb_loop_find(text, count, alphabet, LEAST_COVERAGE, loop);
-	struct plumb_loop growing;
-	int64_t *gaps;
-
-	if (code < 0 || (code > 0 && loop->coverage > COVERS_ALL))
-		return code;
-	gaps = calloc((size_t)count + 1, sizeof *gaps);
-	for (int32_t i = 1; gaps && i < count; i++)
-		gaps[i] = plumb_iteration_kernel(work, (uint32_t)i)->start_ns -
-		          plumb_iteration_kernel(work, (uint32_t)i - 1)->end_ns;
-	int grows = gaps ? plumb_loop_find_growing(text, count, alphabet, LEAST_COVERAGE, gaps,
-	                                           &growing)
-	                 : PLUMB_ESYSTEM;
-	free(gaps);
-	if (grows < 0)
-		return grows;
-	if (grows > 0 && (!code || growing.coverage > loop->coverage ||
-	                  (growing.rounds.count < loop->rounds.count &&
-	                   growing.coverage > loop->coverage - (1 - COVERS_ALL)))) {
-		plumb_loop_free(loop);
-		*loop = growing;
-		return 1;
-	}
-	plumb_loop_free(&growing);
-	return code;
-}
-
-static int
-find_levels(const struct finder *f, struct plumb_iteration_work *work, const int32_t *text,
-            int32_t alphabet, const uint32_t *frames, struct plumb_iteration_track *track)
-{
-	int32_t count = (int32_t)work->kernels.count,
-		*places = malloc((size_t)count * sizeof *places);
-	struct plumb_loop loop = { 0 }, inner = { 0 };
-	int code = places ? find_outermost(work, text, alphabet, &loop) : PLUMB_ESYSTEM;
-
-	while (code > 0) {
-		code = add_level(f, work, text, alphabet, frames, &loop, places, track);
-		if (code < 0 || track->level_count == PLUMB_LEVELS_MOST)
-			break;
-		code = find_within(&loop, text, count, alphabet, &inner);
-		plumb_loop_free(&loop);
-		loop = inner;
-		inner = (struct plumb_loop){ 0 };
-	}
-	plumb_loop_free(&loop);
-	free(places);
-	return code < 0 ? code : 0;
-}
+/* ---- the loops of a main track ---- */
 
 /* Names become symbols, numbered in the order of their first kernels. */
 static int
@@ -550,7 +363,17 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 		}
 		for (int32_t i = 0; i < alphabet; i++)
 			symbols[p->frames[frames[i]].name + 1] = 0;
-		code = find_levels(f, work, text, alphabet, frames, track);
+		struct plumb_iteration_names names = { text, (int32_t)n, alphabet, frames };
+
+		struct plumb_loops loops = { 0 };
+
+		code = plumb_iterations_loops(work, &names, &loops);
+		/* Not before it is needed: there may be as many intervals as kernels. */
+		if (!code && loops.count && !gather_times(f, track, work))
+			code = PLUMB_ESYSTEM;
+		if (!code)
+			code = plumb_iterations_levels(work, &names, &loops, f->limits, track);
+		plumb_loops_free(&loops);
 	}
 	free(text);
 	free(frames);
@@ -612,11 +435,17 @@ plumb_iterations_find(const struct plumb_profile *profile,
 void
 plumb_iterations_free(struct plumb_iterations *found)
 {
-	for (uint32_t t = 0; t < found->count; t++)
-		for (uint32_t l = 0; l < found->tracks[t].level_count; l++) {
-			free(found->tracks[t].levels[l].items);
-			free(found->tracks[t].levels[l].odd);
-		}
+	for (uint32_t t = 0; t < found->count; t++) {
+		struct plumb_iteration_track *track = &found->tracks[t];
+
+		for (uint32_t o = 0; o < track->loop_count; o++)
+			for (uint32_t l = 0; l < track->loops[o].level_count; l++) {
+				free(track->loops[o].levels[l].items);
+				free(track->loops[o].levels[l].odd);
+			}
+		free(track->loops);
+		free(track->stretches);
+	}
 	free(found->tracks);
 	*found = (struct plumb_iterations){ 0 };
 }

@@ -10,11 +10,22 @@
  * The search uses the spans of streams. If a profile has none, it uses the newest GPU work, which
  * every profile keeps.
  *
+ * A track may have several loops, in order of the time of their first iterations: training, then
+ * evaluation. Its kernels are cut into stretches, one after another, without holes: each is of one
+ * loop, or outside of loops (start-up, what lies between loops, the rest). A loop has several
+ * stretches if another loop, or something else, lies between its iterations: epochs of training and
+ * evaluation take turns.
+ *
+ *	for (s = 0; s < track->stretch_count; s++)
+ *		track->stretches[s].loop, .start_ns, .end_ns …     PLUMB_NONE: outside
+ *	track->loops[l].levels[0].items[i], .start_ns, .end_ns …
+ *	track->levels                         those of track->loops[track->main_loop], the main loop
+ *
  * Each stream of a device has a role. The one with the most kernels is the main track; ties go to
  * the one with more kernel time, then to the first. Of the others, those with more copies and sets
  * than kernels are copy tracks, and the rest assist. If two processes share a device, each has its
- * own main track. A main track has its loops, outermost first: level 1 is a loop within a round of
- * level 0, and so on.
+ * own main track. A loop has levels, outermost first: level 1 is a loop within a round of level 0,
+ * and so on.
  */
 #ifndef PLUMB_ANALYZE_ITERATIONS_H
 #define PLUMB_ANALYZE_ITERATIONS_H
@@ -130,6 +141,29 @@ struct plumb_iteration_level {
 	double interval_share, idle_share, elsewhere_share; /* of the time from start to start */
 };
 
+/* A part of a track without holes: kernels [first, end) of it, by their starts. */
+struct plumb_iteration_stretch {
+	uint32_t loop; /* its place in the track's loops; PLUMB_NONE: outside of loops */
+	uint32_t first, end;
+	int64_t start_ns, end_ns; /* first kernel's start, last kernel's end */
+	int64_t kernel_ns;        /* of its kernels, added up */
+	/* Of a loop: iterations [item, item + items) of its level 0. */
+	uint32_t item, items;
+	/* Outside: the kernel name that takes most of its time, and how much. */
+	uint32_t frame;
+	int64_t frame_ns;
+	uint32_t period; /* outside: most of it repeats, at this distance; 0: it does not */
+};
+
+struct plumb_iteration_loop {
+	struct plumb_iteration_level levels[PLUMB_LEVELS_MOST];
+	uint32_t level_count;     /* at least 1 */
+	uint32_t kernels;         /* in its stretches */
+	int64_t start_ns, end_ns; /* of its first and last iteration; others may lie between */
+	int64_t time_ns;          /* of its stretches, from start to end, added up */
+	uint32_t stretches;       /* how many it has */
+};
+
 struct plumb_iteration_track {
 	uint32_t track, device, process;
 	uint32_t role; /* enum plumb_track_role */
@@ -138,8 +172,17 @@ struct plumb_iteration_track {
 	int64_t kernel_ns;
 	double op_gap_ns;   /* mean between two kernels; NAN under two */
 	int64_t copy_bytes; /* from the host to the device, on all its tracks; of a main track */
-	struct plumb_iteration_level levels[PLUMB_LEVELS_MOST];
-	uint32_t level_count;
+	/* Of a main track: */
+	struct plumb_iteration_loop *loops; /* in order of the starts of their first iterations */
+	uint32_t loop_count;
+	uint32_t main_loop; /* the one that takes most time; a repetition of a few kernels that is
+	                       over before another loop begins is tuning, and comes last */
+	struct plumb_iteration_stretch *stretches; /* in order of time, all kernels of the track */
+	uint32_t stretch_count;
+	uint32_t cycles; /* how often stretches of several loops come in the same order, as epochs
+	                    do; 0: they do not */
+	const struct plumb_iteration_level *levels; /* of the main loop */
+	uint32_t level_count;                       /* 0: the track has no loop */
 };
 
 struct plumb_iterations {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this analysis share: iterations.c finds iterations, _start.c finds where one
+/* What the files of this analysis share: iterations.c finds tracks and their work, _loops.c the
+ * loops of a track and their levels, _stretches.c what lies where, _start.c finds where an iteration
  * begins, _metrics.c measures them. */
 #ifndef PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 #define PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
@@ -40,6 +41,32 @@ plumb_iteration_kernel(const struct plumb_iteration_work *work, uint32_t i)
 {
 	return &work->spans[work->kernels.items[i]];
 }
+
+/* The names of a main track's kernels as symbols; frames[symbol] is a frame of that name. */
+struct plumb_iteration_names {
+	int32_t *text; /* below 0 for a while: of loops that are not looked at */
+	int32_t count, alphabet;
+	const uint32_t *frames;
+};
+
+/* Finds the outermost loops of a track, in order of time. Their rounds begin where iterations do. */
+int plumb_iterations_loops(const struct plumb_iteration_work *work,
+                           const struct plumb_iteration_names *names, struct plumb_loops *loops);
+/* Whether a round has so few different kernels that it may be tuning, or part of a start-up. */
+bool plumb_iterations_few_names(const struct plumb_loop *loop);
+
+/* Fills TRACK's loops, with their levels, from LOOPS. Times of the device's work are
+ * known. */
+int plumb_iterations_levels(const struct plumb_iteration_work *work,
+                            const struct plumb_iteration_names *names, struct plumb_loops *loops,
+                            const struct plumb_iteration_limits *limits,
+                            struct plumb_iteration_track *track);
+
+/* Cuts the track's kernels into stretches, chooses its main loop, and looks for cycles. LOOPS are
+ * those of TRACK. */
+int plumb_iterations_cut(const struct plumb_iteration_work *work,
+                         const struct plumb_iteration_names *names, const struct plumb_loops *loops,
+                         struct plumb_iteration_track *track);
 
 /* Rotates LOOP so that its rounds begin where iterations do. PHASE gets the reason (enum
  * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */

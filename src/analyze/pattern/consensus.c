@@ -33,7 +33,8 @@ count_votes(const struct plumb_loop *loop, const int32_t *text, const int32_t *p
 		int32_t behind = r ? loop->rounds.items[r - 1].end : loop->rounds.items[r].start;
 		int32_t gap = loop->rounds.items[r].start - behind;
 
-		if (gap > 0 && gap <= loop->period / 8) { /* the end of a round, or its beginning */
+		if (gap > 0 && gap <= loop->period / 8 &&
+		    text[behind] >= 0) { /* the end of a round, or its beginning */
 			items[0].inserted_rounds++;
 			elect_symbol(&items[0].extra, &items[0].extra_lead, text[behind]);
 		}

@@ -198,6 +198,7 @@ add_rounds(const struct growing *g, struct plumb_loop *loop, int32_t *places)
 		round->edits = end - start - placed + loop->period - placed;
 		agree += end - start;
 	}
+	loop->agree = agree;
 	loop->coverage = (double)agree / g->count;
 	return 0;
 }

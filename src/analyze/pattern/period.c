@@ -1,138 +1,193 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Periods. A stretch of names that a loop repeats comes again one period later. The suffix array
- * tells equal stretches of every length: suffixes next to each other that have at least `scale`
- * symbols in common begin with the same stretch, and get the same number; how far back each number
- * was seen last is a vote for that distance. Short stretches vote for inner loops; long ones, which
- * lie in an inner loop's run no more than once, for outer ones. Distances to the next neighbour in
- * the suffix array itself would vote for any multiple of the period, and in a long noisy text for
- * all of them alike; distances to the last occurrence do not.
+ * Loops. Candidates are stretches of the text that mostly repeat at some distance (candidates.h),
+ * the shortest distance first. One is confirmed by how many places of its stretch agree with the
+ * place one period later, against chance, and by following its rounds with insertions and
+ * deletions. What lies outside of its stretch does not count.
  *
- * A candidate is confirmed by how many places agree with the place one period later, against
- * chance, and by following its rounds with insertions and deletions. Of the confirmed ones the
- * shortest is the loop, unless a longer one accounts for most of what it leaves out: then the short
- * one is an inner loop. A multiple of the period accounts for nothing more.
+ * A confirmed one is a loop if it explains most of what the loops so far leave out where it lies.
+ * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps: it is
+ * an outer loop of theirs. A multiple of a period explains nothing more.
  */
 #include "analyze/pattern/period.h"
 
 #include <math.h>
 
+#include "analyze/pattern/candidates.h"
 #include "analyze/pattern/equal.h"
-#include "analyze/pattern/suffix.h"
 #include "base/large.h"
 
-#define CANDIDATES_MOST 24
-#define CANDIDATES_A_SCALE 4
-#define VOTES_LEAST 0.02 /* of the votes of its scale */
-#define SHORT 32         /* symbols; insertions are no excuse for so short a period not to agree */
-#define DRIFTING 0.03    /* agreement beyond chance that a longer one needs, for they shift it */
+#define LEAST 0.5     /* of its own extent, by a loop */
+#define SHORT 32      /* symbols; insertions are no excuse for so short a period not to agree */
+#define DRIFTING 0.03 /* agreement beyond chance that a longer one needs, for they shift it */
+#define UNLIKELY 3    /* powers of e */
 #define COVERS_NEARLY 0.9
+#define COVERS_ALL 0.98
 #define GAIN 0.5 /* of what an inner loop leaves out, an outer one explains */
 
-static const int32_t scales[] = { 1, 4, 32, 256, 2048 };
-
 struct search {
-	const int32_t *text;
-	int32_t count, alphabet;
+	int32_t *text;
+	int32_t count;
 	double chance; /* that two places agree */
-	int32_t *suffixes, *common, *number, *last;
-	int32_t *votes;   /* by distance; 0 beyond the farthest */
-	int32_t farthest; /* distance that was voted for */
-	int32_t candidates[CANDIDATES_MOST];
-	int candidate_count;
+	struct plumb_candidates candidates;
+	struct plumb_loops *loops;
 };
 
-static void
-add_candidate(struct search *s, int32_t period)
-{
-	int at = 0;
+/* ---- what loops have in common ---- */
 
-	while (at < s->candidate_count && s->candidates[at] < period)
-		at++;
-	if (s->candidate_count == CANDIDATES_MOST ||
-	    (at < s->candidate_count && s->candidates[at] == period))
-		return;
-	for (int i = s->candidate_count++; i > at; i--)
-		s->candidates[i] = s->candidates[i - 1];
-	s->candidates[at] = period;
+static int64_t
+agreeing(const struct plumb_loop *loop, const struct plumb_round *round)
+{
+	return loop->period > round->edits ? loop->period - round->edits : 0;
 }
 
-/* The distances up to MOST with most votes into BEST, the most first; of equals the shorter. */
-static void
-find_frequent(const struct search *s, int32_t most, int32_t best[CANDIDATES_A_SCALE])
+/* What LOOP explains of [FROM, END). The part of it in rounds that overlap OTHER's goes to
+ * *OVER. */
+static int64_t
+explained(const struct plumb_loop *loop, int32_t from, int32_t end, const struct plumb_loop *other,
+          int64_t *over)
 {
-	memset(best, 0, CANDIDATES_A_SCALE * sizeof *best); /* no distance, and no votes */
-	for (int32_t d = 1; d <= most; d++) {
-		int at = CANDIDATES_A_SCALE;
+	int64_t sum = 0;
+	uint32_t o = 0;
 
-		for (; at > 0 && s->votes[d] > s->votes[best[at - 1]]; at--)
-			if (at < CANDIDATES_A_SCALE)
-				best[at] = best[at - 1];
-		if (at < CANDIDATES_A_SCALE)
-			best[at] = d;
+	*over = 0;
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+		int32_t start = round->start > from ? round->start : from;
+		int32_t until = round->end < end ? round->end : end;
+
+		if (start >= until)
+			continue;
+		int64_t part =
+			agreeing(loop, round) * (until - start) / (round->end - round->start);
+		sum += part;
+		while (o < other->rounds.count && other->rounds.items[o].end <= start)
+			o++;
+		if (o < other->rounds.count && other->rounds.items[o].start < until)
+			*over += part;
 	}
+	return sum;
 }
 
-/* Votes of one scale, whose stretches have DIFFERENT numbers; the most frequent distances become
- * candidates. Returns how many there were. */
+/* How many symbols in a direction of STEP agree with the pattern, from its end or beginning on. */
 static int32_t
-vote_scale(struct search *s, const int32_t *number, int32_t different)
+count_part(const struct plumb_loop *loop, const int32_t *text, int32_t most, int32_t step)
 {
-	int32_t half = s->count / 2, all = 0, most = 0, best[CANDIDATES_A_SCALE];
+	const int32_t *pattern = step > 0 ? loop->pattern : loop->pattern + loop->period - 1;
+	int32_t same = 0, part = 0;
 
-	memset(s->last, 0xff, (size_t)different * sizeof *s->last);
-	memset(s->votes, 0, ((size_t)s->farthest + 1) * sizeof *s->votes);
-	for (int32_t i = 0; i < s->count; i++) {
-		int32_t before = s->last[number[i]];
+	for (int32_t i = 0; i < most && i < loop->period; i++) {
+		same += text[i * step] == pattern[i * step];
+		if (same * 8 >= (i + 1) * 7)
+			part = i + 1;
+	}
+	return part;
+}
 
-		s->last[number[i]] = i;
-		if (before >= 0 && i - before <= half) {
-			s->votes[i - before]++;
-			most = i - before > most ? i - before : most;
-			all++;
+/* The rounds of a loop, and the parts of rounds between which they lie. */
+struct covered {
+	PLUMB_VEC(struct plumb_round) items;
+};
+
+static bool
+add_covered(struct covered *covered, int32_t start, int32_t end)
+{
+	struct plumb_round *added = start < end ? plumb_vec_add(&covered->items) : NULL;
+
+	if (added)
+		*added = (struct plumb_round){ start, end, 0 };
+	return added || start >= end;
+}
+
+static bool
+find_covered(const struct plumb_loop *loop, const int32_t *text, int32_t count,
+             struct covered *covered)
+{
+	int32_t reached = 0;
+	bool done = true;
+
+	for (uint32_t r = 0; done && r <= loop->rounds.count; r++) {
+		bool last = r == loop->rounds.count;
+		int32_t next = last ? count : loop->rounds.items[r].start;
+		int32_t tail = 0, head = 0;
+
+		if (r && !loop->growing)
+			tail = count_part(loop, text + reached, next - reached, 1);
+		if (!last && !loop->growing)
+			head = count_part(loop, text + next - 1, next - reached - tail, -1);
+		done = add_covered(covered, reached, reached + tail) &&
+		       add_covered(covered, next - head, next);
+		if (!last) {
+			reached = loop->rounds.items[r].end;
+			done = done && add_covered(covered, next, reached);
 		}
 	}
-	s->farthest = most;
-	find_frequent(s, most, best);
-	for (int c = 0; c < CANDIDATES_A_SCALE; c++) {
-		int32_t votes = s->votes[best[c]];
-
-		if (votes < 2 || votes < VOTES_LEAST * all)
-			break;
-		add_candidate(s, best[c]);
-	}
-	return all;
+	return done;
 }
 
-static int
-find_candidates(struct search *s)
+/* Leaves out LOOP's rounds that overlap what is COVERED. */
+static void
+cut_rounds(struct plumb_loop *loop, const struct covered *covered)
 {
-	int code = plumb_suffix_array(s->text, s->count, s->alphabet, s->suffixes);
+	uint32_t o = 0, kept = 0;
 
-	if (!code)
-		plumb_suffix_common(s->text, s->suffixes, s->count, s->common, s->number);
-	for (size_t i = 0; !code && i < sizeof scales / sizeof *scales; i++) {
-		if (scales[i] > s->count / 2)
-			break;
-		int32_t different = scales[i] > 1
-		                            ? plumb_suffix_stretches(s->suffixes, s->common,
-		                                                     s->count, scales[i], s->number)
-		                            : s->alphabet;
-		if (vote_scale(s, scales[i] > 1 ? s->number : s->text, different) < s->count / 64)
-			break; /* so long a stretch hardly ever comes again */
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+
+		while (o < covered->items.count && covered->items.items[o].end <= round->start)
+			o++;
+		if (o == covered->items.count || covered->items.items[o].start >= round->end)
+			loop->rounds.items[kept++] = *round;
 	}
-	return code;
+	loop->rounds.count = kept;
 }
 
-/* The share of places that agree with the place PERIOD later; *RUN is where the longest agreement
- * begins. */
+static void
+measure_loop(struct plumb_loop *loop, const int32_t *text, int32_t count)
+{
+	int64_t agree = 0;
+
+	for (uint32_t r = 0; r < loop->rounds.count; r++)
+		agree += agreeing(loop, &loop->rounds.items[r]);
+	plumb_loop_cover(loop, text, count, agree);
+}
+
+int
+plumb_loops_cut(struct plumb_loops *loops, uint32_t own, const int32_t *text, int32_t count)
+{
+	struct covered covered = { 0 };
+	uint32_t kept = 0;
+
+	if (!find_covered(&loops->items[own], text, count, &covered)) {
+		plumb_vec_free(&covered.items);
+		return PLUMB_ESYSTEM;
+	}
+	for (uint32_t l = 0; l < loops->count; l++) {
+		struct plumb_loop *loop = &loops->items[l];
+
+		if (l != own)
+			cut_rounds(loop, &covered);
+		if (l == own || loop->rounds.count >= 2)
+			loops->items[kept++] = *loop;
+		else
+			plumb_loop_free(loop);
+	}
+	loops->count = kept;
+	plumb_vec_free(&covered.items);
+	return 0;
+}
+
+/* ---- candidates ---- */
+
+/* The share of places in [FROM, END) that agree with the place PERIOD later; *RUN is where the
+ * longest agreement begins. */
 static double
-shift_match(const struct search *s, int32_t period, int32_t *run)
+shift_match(const struct search *s, int32_t period, int32_t from, int32_t end, int32_t *run)
 {
-	int32_t same = 0, longest = 0, most = s->count - period;
+	int32_t same = 0, longest = 0, most = end - period;
 
-	*run = 0;
-	for (int32_t i = 0; i < most; i++) {
+	*run = from;
+	for (int32_t i = from; i < most; i++) {
 		int32_t length = plumb_equal(s->text + i, s->text + i + period, most - i);
 
 		if (length > longest) {
@@ -142,59 +197,102 @@ shift_match(const struct search *s, int32_t period, int32_t *run)
 		same += length;
 		i += length;
 	}
-	return most > 0 ? (double)same / most : 0;
+	return most > from ? (double)same / (most - from) : 0;
 }
 
 static void
-find_chance(struct search *s)
+find_chance(struct search *s, int32_t alphabet)
 {
-	memset(s->votes, 0, (size_t)s->alphabet * sizeof *s->votes);
+	int32_t *counts = s->candidates.number;
+
+	memset(counts, 0, (size_t)alphabet * sizeof *counts);
 	for (int32_t i = 0; i < s->count; i++)
-		s->votes[s->text[i]]++;
-	for (int32_t c = 0; c < s->alphabet; c++) {
-		double share = (double)s->votes[c] / s->count;
+		counts[s->text[i]]++;
+	for (int32_t c = 0; c < alphabet; c++) {
+		double share = (double)counts[c] / s->count;
 
 		s->chance += share * share;
 	}
 }
 
-/* Of a loop that covers nearly all, a multiple is worth following only where places agree better at
- * that distance. */
+/* Is it likely that, of all the places of the text, so many agree somewhere? */
 static bool
-is_known(const struct plumb_loop *best, int32_t period, double match)
+is_chance(const struct search *s, double agree)
 {
-	return best->coverage > COVERS_NEARLY && period % best->period == 0 &&
-	       match - best->match < GAIN / 2 * (1 - best->match);
+	return s->chance < 1 && -log(s->chance) * agree < 2 * log(s->count) + UNLIKELY;
 }
 
-/* Follows PERIOD, but for a multiple of BEST's; 1: it is a loop. */
-static int
-try_period(struct search *s, int32_t period, double least, const struct plumb_loop *best,
-           struct plumb_loop *loop)
+/* Whether the loops so far explain [FROM, END) so well that PERIOD is not worth following: one of
+ * them nearly all, and the period is a multiple of its own at which no more places agree; or all of
+ * it. */
+static bool
+is_known(const struct search *s, int32_t period, double match, int32_t from, int32_t end)
 {
-	int32_t run;
-	double beyond;
-	int code;
+	const struct plumb_loop none = { 0 };
+	int64_t over;
 
-	*loop = (struct plumb_loop){ .period = period, .match = shift_match(s, period, &run) };
+	for (uint32_t l = 0; l < s->loops->count; l++) {
+		const struct plumb_loop *loop = &s->loops->items[l];
+		int64_t here = explained(loop, from, end, &none, &over);
+		int32_t ends = 2 * (loop->period - 1);
+
+		if (here > (double)(end - from) * COVERS_NEARLY - ends &&
+		    period % loop->period == 0 &&
+		    match - loop->match < GAIN / 2 * (1 - loop->match))
+			return true;
+		if (here >= end - from - ends && loop->coverage >= 1)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the rounds of LOOP in [FROM, END), and what most of them have. */
+static int
+settle(const struct search *s, struct plumb_loop *loop, int32_t from, int32_t end)
+{
+	int code = plumb_loop_follow(loop, s->text + from, end - from);
+
+	for (int32_t before = 0, turns = 0; !code && loop->coverage < 1 && turns < 3; turns++) {
+		if (before == loop->period)
+			break;
+		before = loop->period;
+		code = plumb_loop_settle(loop, s->text + from, end - from, s->candidates.number);
+	}
+	return code;
+}
+
+/* Follows candidate C; 1: it is a loop. */
+static int
+try_candidate(struct search *s, const struct plumb_candidate *c, struct plumb_loop *loop)
+{
+	int32_t period = c->period, run, from, end, least;
+	double beyond;
+	int code = 0;
+
+	from = c->from > period ? c->from - period : 0;
+	*loop = (struct plumb_loop){ .period = period };
+	loop->match = shift_match(s, period, from, c->end, &run);
 	beyond = s->chance < 1 ? (loop->match - s->chance) / (1 - s->chance) : loop->match;
-	if (beyond < (period < SHORT ? least : DRIFTING + 3 / sqrt(s->count)) ||
-	    is_known(best, period, loop->match))
+	if (is_chance(s, loop->match * (c->end - from - period)) ||
+	    beyond < (period < SHORT ? LEAST : DRIFTING + 3 / sqrt(c->end - from)) ||
+	    is_known(s, period, loop->match, from, c->end))
 		return 0;
 	loop->pattern = malloc((size_t)period * sizeof *loop->pattern);
 	if (!loop->pattern)
 		return PLUMB_ESYSTEM;
 	memcpy(loop->pattern, s->text + run, (size_t)period * sizeof *loop->pattern);
-	code = plumb_loop_follow(loop, s->text, s->count);
-	for (int32_t before = 0, turns = 0; !code && loop->coverage < 1 && turns < 3; turns++) {
-		if (before == loop->period)
-			break;
-		before = loop->period;
-		code = plumb_loop_settle(loop, s->text, s->count, s->number);
+	/* A round that differs may lie at each end. */
+	from = from > period ? from - period : 0;
+	end = s->count - c->end > period ? c->end + period : s->count;
+	least = loop->period;
+	code = settle(s, loop, from, end);
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		loop->rounds.items[r].start += from;
+		loop->rounds.items[r].end += from;
 	}
-	if (!code && loop->period != period)
-		loop->match = shift_match(s, loop->period, &run);
-	return code ? code : loop->rounds.count >= 2 && loop->coverage >= least;
+	if (!code && loop->period != least)
+		loop->match = shift_match(s, loop->period, from, end, &run);
+	return code ? code : loop->rounds.count >= 2 && loop->coverage >= LEAST;
 }
 
 static bool
@@ -205,64 +303,138 @@ is_multiple(int32_t period, int32_t of)
 	return period >= 2 * of - of / 8 && (rest <= of / 8 || of - rest <= of / 8);
 }
 
-/* Takes LOOP for *BEST where it is the outer loop, or the first one. */
-static void
-choose_loop(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
+/* Is LOOP one more, or the outer one of some? */
+static bool
+is_wanted(const struct search *s, const struct plumb_loop *loop)
 {
-	double left = 1 - best->coverage, gain = loop->coverage - best->coverage;
+	int32_t from = loop->rounds.items[0].start;
+	int32_t end = loop->rounds.items[loop->rounds.count - 1].end;
+	int64_t own = 0, had = 0, beside = 0;
 	double least = loop->rounds.count;
+	int inner = 0;
 
-	/* Noise may cost the short one a round at an end, which is no reason for a multiple of
-	 * it. */
-	if (best->period && is_multiple(loop->period, best->period) && best->period > least)
-		least = best->period;
-	if (!best->period || (gain > 0 && gain >= GAIN * left && gain * count >= least)) {
-		plumb_loop_free(best);
-		*best = *loop;
-		*loop = (struct plumb_loop){ 0 };
+	for (uint32_t r = 0; r < loop->rounds.count; r++)
+		own += agreeing(loop, &loop->rounds.items[r]);
+	for (uint32_t l = 0; l < s->loops->count; l++) {
+		const struct plumb_loop *other = &s->loops->items[l];
+		int64_t over, here = explained(other, from, end, loop, &over);
+
+		had += over;
+		beside += here - over;
+		inner += over * 8 > own && other->period < loop->period;
+		/* Noise may cost the short one a round at an end, which is no reason for a multiple
+		 * of it. */
+		if (over && is_multiple(loop->period, other->period) && other->period > least)
+			least = other->period;
 	}
+	if (inner > 1 && own >= COVERS_ALL * (double)(end - from - beside))
+		return true;
+	return own - had >= GAIN * (double)(end - from - had - beside) && own - had >= least;
+}
+
+/* Gives LOOP the rounds that it has beyond its candidate. */
+static int
+spread_loop(const struct search *s, struct plumb_loop *loop)
+{
+	int32_t first = loop->rounds.items[0].start;
+	int32_t last = loop->rounds.items[loop->rounds.count - 1].end;
+
+	return first < loop->period && s->count - last < loop->period
+	               ? 0
+	               : settle(s, loop, 0, s->count);
 }
 
 static int
-search_candidates(struct search *s, double least, struct plumb_loop *best)
+search_candidates(struct search *s)
 {
-	int code = find_candidates(s);
+	int code = 0;
 
-	find_chance(s);
-	for (int i = 0; code >= 0 && i < s->candidate_count && best->coverage < 1; i++) {
-		struct plumb_loop loop;
+	for (int i = 0; code >= 0 && i < s->candidates.count; i++) {
+		struct plumb_loop loop, *added;
 
-		code = try_period(s, s->candidates[i], least, best, &loop);
-		if (code > 0)
-			choose_loop(best, &loop, s->count);
-		plumb_loop_free(&loop);
+		code = try_candidate(s, &s->candidates.items[i], &loop);
+		if (code <= 0 || !is_wanted(s, &loop)) {
+			plumb_loop_free(&loop);
+			continue;
+		}
+		code = spread_loop(s, &loop);
+		added = code ? NULL : plumb_vec_add(s->loops);
+		if (!added) {
+			plumb_loop_free(&loop);
+			return PLUMB_ESYSTEM;
+		}
+		*added = loop;
+		code = plumb_loops_cut(s->loops, s->loops->count - 1, s->text, s->count);
 	}
-	return code < 0 ? code : best->period > 0;
+	return code;
+}
+
+/* ---- all loops ---- */
+
+void
+plumb_loops_hide(const struct plumb_loops *loops, uint32_t from, uint32_t end, int32_t *text)
+{
+	for (uint32_t l = from; l < end; l++)
+		for (uint32_t r = 0; r < loops->items[l].rounds.count; r++) {
+			const struct plumb_round *round = &loops->items[l].rounds.items[r];
+
+			for (int32_t i = round->start; i < round->end; i++)
+				text[i] = ~text[i];
+		}
+}
+
+static int
+by_agreement(const void *x, const void *y)
+{
+	const struct plumb_loop *a = x, *b = y;
+
+	return (b->agree > a->agree) - (b->agree < a->agree);
 }
 
 int
-plumb_loop_find(const int32_t *text, int32_t count, int32_t alphabet, double least,
-                struct plumb_loop *loop)
+plumb_loops_find(int32_t *text, int32_t count, int32_t alphabet, struct plumb_loops *loops)
 {
-	struct search s = { .text = text, .count = count, .alphabet = alphabet };
-	size_t bytes = ((size_t)(count > alphabet ? count : alphabet) + 1) * sizeof *text;
-	int code = PLUMB_ESYSTEM;
+	struct search s = { .text = text, .count = count, .loops = loops };
+	int code;
 
-	*loop = (struct plumb_loop){ 0 };
+	*loops = (struct plumb_loops){ 0 };
 	if (count < 2)
 		return 0;
-	s.suffixes = plumb_large(bytes);
-	s.common = plumb_large(bytes);
-	s.number = plumb_large(bytes);
-	s.last = plumb_large(bytes);
-	s.votes = calloc(bytes, 1);
-	if (s.suffixes && s.common && s.number && s.last && s.votes)
-		code = search_candidates(&s, least, loop);
-	free(s.suffixes);
-	free(s.common);
-	free(s.number);
-	free(s.last);
-	free(s.votes);
+	code = plumb_candidates_find(&s.candidates, text, count, alphabet);
+	if (!code) {
+		find_chance(&s, alphabet);
+		code = search_candidates(&s);
+	}
+	for (uint32_t l = 0; l < loops->count; l++)
+		measure_loop(&loops->items[l], text, count);
+	if (loops->count)
+		qsort(loops->items, loops->count, sizeof *loops->items, by_agreement);
+	plumb_candidates_free(&s.candidates);
+	return code < 0 ? code : 0;
+}
+
+void
+plumb_loops_free(struct plumb_loops *loops)
+{
+	for (uint32_t l = 0; l < loops->count; l++)
+		plumb_loop_free(&loops->items[l]);
+	plumb_vec_free(loops);
+}
+
+int
+plumb_loop_find(int32_t *text, int32_t count, int32_t alphabet, double least,
+                struct plumb_loop *loop)
+{
+	struct plumb_loops loops;
+	int code = plumb_loops_find(text, count, alphabet, &loops);
+
+	*loop = (struct plumb_loop){ 0 };
+	if (!code && loops.count && (double)loops.items[0].agree >= least * count) {
+		*loop = loops.items[0];
+		loops.items[0] = (struct plumb_loop){ 0 };
+		code = 1;
+	}
+	plumb_loops_free(&loops);
 	return code;
 }
 

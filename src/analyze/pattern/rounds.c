@@ -59,6 +59,23 @@ agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
 	       count_agreeing(text + last, loop->pattern, tail);
 }
 
+void
+plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count, int64_t agree)
+{
+	int64_t ends = agreeing_ends(loop, text, count), all = ends;
+
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+		int32_t gap = r ? round->start - round[-1].end : 0;
+
+		all += round->end - round->start;
+		for (int32_t i = gap > PLUMB_LOOP_APART * loop->period ? 0 : gap; i > 0; i--)
+			all += text[round->start - i] >= 0;
+	}
+	loop->agree = agree + ends;
+	loop->coverage = (double)loop->agree / (double)all;
+}
+
 static void
 reverse(int32_t *items, int32_t count)
 {
@@ -175,6 +192,7 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 	int code = plumb_align_new(&align);
 
 	loop->rounds.count = 0;
+	loop->agree = 0;
 	loop->coverage = 0;
 	places = malloc(((size_t)loop->period + PLUMB_ALIGN_MOST + 1) * sizeof *places);
 	if (!places)
@@ -213,7 +231,7 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 	if (!code)
 		code = add_different(loop, &align, text);
 	if (!code && loop->rounds.count)
-		loop->coverage = (double)(agree + agreeing_ends(loop, text, count)) / count;
+		plumb_loop_cover(loop, text, count, agree);
 	free(places);
 	plumb_align_free(&align);
 	return code;
