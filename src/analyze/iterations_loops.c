@@ -10,6 +10,7 @@
 #define ROUNDS_LEAST 4   /* of another loop */
 #define KERNELS_LEAST 64 /* of all its rounds */
 #define WORTH 0.01       /* of the track's kernels or time, if there are other loops */
+#define LAYERS_WORTH 0.1           /* likewise, of layers */
 #define LOOPS_MOST 16
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
 #define COVERS_ALL 0.98
@@ -47,6 +48,8 @@ worth_of(const struct plumb_iteration_work *work, const struct plumb_iteration_n
 		return MUCH;
 	if (loop->rounds.count < ROUNDS_LEAST || loop->agree < KERNELS_LEAST ||
 	    plumb_iterations_few_names(loop))
+		return NOTHING;
+	if (loop->layers && covered < LAYERS_WORTH && took < LAYERS_WORTH)
 		return NOTHING;
 	return covered >= WORTH || took >= WORTH ? MUCH : LITTLE;
 }
@@ -177,8 +180,12 @@ plumb_iterations_loops(const struct plumb_iteration_work *work,
 		code = try_growing(work, names, loops);
 	if (!code) {
 		choose_loops(work, names, loops);
-		code = turn_loops(work, names, loops);
+		code = plumb_iterations_split(work, names, loops);
 	}
+	if (!code)
+		code = turn_loops(work, names, loops);
+	if (!code)
+		code = plumb_iterations_mark_layers(names, loops);
 	if (!code)
 		choose_loops(work, names, loops);
 	if (loops->count)

@@ -186,8 +186,8 @@ plumb_iterations_few_names(const struct plumb_loop *loop)
 	return true;
 }
 
-/* Does loop A yield to B, although it takes more time? Kernels that are tried out come again and
- * again before the loop that they are tried for. */
+/* Does loop A yield to B, although it takes more time? Layers do, and kernels that are tried out,
+ * which come again and again before the loop that they are tried for. */
 static bool
 yields(const struct cut *c, uint32_t a, uint32_t b)
 {
@@ -195,6 +195,8 @@ yields(const struct cut *c, uint32_t a, uint32_t b)
 	const struct plumb_iteration_loop *first = &c->track->loops[a],
 					  *second = &c->track->loops[b];
 
+	if (few->layers)
+		return !many->layers && 2 * few->period <= many->period;
 	if ((double)second->time_ns < WORTH * (double)first->time_ns)
 		return false;
 	return few->period < many->period && plumb_iterations_few_names(few) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/iters.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,6 +19,34 @@ bool
 plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track)
 {
 	return iters->track < 0 || track->track == iters->track;
+}
+
+enum plumb_odd_kind
+plumb_iters_where(const struct plumb_iteration_track *track, uint32_t stretch)
+{
+	return !stretch                              ? PLUMB_ODD_BEFORE
+	       : stretch + 1 == track->stretch_count ? PLUMB_ODD_AFTER
+	                                             : PLUMB_ODD_BETWEEN;
+}
+
+/* Puts loop NUMBER in the place of the main loop, on tracks that are shown and have it. Returns
+ * whether one does. */
+static bool
+choose_loop(struct plumb_iters *iters, int64_t number)
+{
+	bool any = false;
+
+	for (uint32_t t = 0; t < iters->found.count; t++) {
+		struct plumb_iteration_track *track = &iters->found.tracks[t];
+
+		if (number > track->loop_count || !plumb_iters_shown(iters, track))
+			continue;
+		track->main_loop = (uint32_t)number - 1;
+		track->levels = track->loops[number - 1].levels;
+		track->level_count = track->loops[number - 1].level_count;
+		any = true;
+	}
+	return any;
 }
 
 /* Finds what is shown for TRACK, which is number T of those found. */
@@ -100,9 +129,14 @@ plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_q
 		query->limits ? query->limits : &plumb_iteration_limits;
 	int code;
 
-	*iters =
-		(struct plumb_iters){ .profile = profile, .track = query->one ? query->track : -1 };
+	*iters = (struct plumb_iters){ .profile = profile,
+		                       .track = query->one ? query->track : -1,
+		                       .loop = query->loop };
 	code = plumb_iterations_find(profile, limits, &iters->found, error);
+	if (!code && query->loop && !choose_loop(iters, query->loop))
+		return plumb_fail(error, PLUMB_EEMPTY,
+		                  "there is no loop %" PRId64 "; plumb iters lists the loops",
+		                  query->loop);
 	if (!code && !iters->found.count && !plumb_host_steps_find(profile, &iters->host))
 		code = plumb_fail_memory(error, NULL);
 	if (!code)

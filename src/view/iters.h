@@ -37,6 +37,7 @@ struct plumb_iters_query {
 	const struct plumb_iteration_limits *limits; /* NULL: plumb_iteration_limits */
 	bool one;                                    /* only TRACK */
 	int64_t track;
+	int64_t loop;  /* counted from 1, takes the place of the main loop; 0: none does */
 	bool explains; /* plumb_iters_explain will be called */
 	enum plumb_iters_paths paths;
 	int64_t path_spans; /* paths of at most so many spans; 0: PLUMB_PATH_SPANS_MOST */
@@ -64,6 +65,7 @@ struct plumb_iters_steps {
 struct plumb_iters {
 	const struct plumb_profile *profile;
 	int64_t track; /* the one to show, -1 all */
+	int64_t loop;  /* as the query says */
 	struct plumb_iterations found;
 	struct plumb_iters_steps steps;
 	struct plumb_iters_path *paths; /* NULL: none; iters_path.h */
@@ -77,6 +79,10 @@ int plumb_iters_make(const struct plumb_profile *profile, const struct plumb_ite
 void plumb_iters_free(struct plumb_iters *iters);
 
 bool plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track);
+
+/* Where an outside stretch of TRACK lies: PLUMB_ODD_BEFORE, PLUMB_ODD_BETWEEN or
+ * PLUMB_ODD_AFTER the loops. */
+enum plumb_odd_kind plumb_iters_where(const struct plumb_iteration_track *track, uint32_t stretch);
 
 /* Words by the numbers of analyze/iterations.h; NULL is none. */
 extern const char *const plumb_iters_roles[], *const plumb_iters_phases[];

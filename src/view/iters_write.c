@@ -12,16 +12,22 @@ overlap_ratio(const struct plumb_iteration *item)
 	return item->interval_ns > 0 ? (double)item->overlap_ns / (double)item->interval_ns : NAN;
 }
 
-/* Of iteration I of level DEPTH of found->tracks[T]. */
+/* A level of found.tracks[T]; of level 0 of the main loop more is known. */
+struct level {
+	const struct plumb_iteration_level *at;
+	uint32_t t;
+	bool outermost;
+};
+
 static void
-write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth,
+write_item(struct plumb_json *json, const struct plumb_iters *iters, const struct level *level,
            uint32_t i)
 {
-	const struct plumb_iteration *item = &iters->found.tracks[t].levels[depth].items[i];
+	const struct plumb_iteration *item = &level->at->items[i];
 
 	plumb_json_object(json);
-	if (!depth)
-		plumb_json_key_quantity(json, "step", plumb_iters_step(iters, t, i));
+	if (level->outermost)
+		plumb_json_key_quantity(json, "step", plumb_iters_step(iters, level->t, i));
 	plumb_json_key_quantity(json, "start_ns", item->start_ns);
 	plumb_json_key_quantity(json, "end_ns", item->end_ns);
 	plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);
@@ -36,8 +42,8 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t,
 	plumb_json_key_quantity(json, "op_time_ns", item->op_time_ns);
 	plumb_json_key_quantity(json, "copy_bytes", item->copy_bytes);
 	plumb_json_key_bool(json, "outlier", item->outlier);
-	if (!depth)
-		plumb_iters_filled_item(iters, t, i, json);
+	if (level->outermost)
+		plumb_iters_filled_item(iters, level->t, i, json);
 	plumb_json_end(json);
 }
 
@@ -54,9 +60,9 @@ plumb_iters_stat_json(struct plumb_json *json, const char *key,
 }
 
 static void
-write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
+write_summary(struct plumb_json *json, const struct plumb_iters *iters, const struct level *of)
 {
-	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
+	const struct plumb_iteration_level *level = of->at;
 
 	plumb_json_key_object(json, "summary");
 	plumb_iters_stat_json(json, "duration_ns", &level->duration);
@@ -71,8 +77,8 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t
 	plumb_json_key_number(json, "slope_ns", level->slope_ns);
 	plumb_json_key_number(json, "slope_error_ns", level->slope_error_ns);
 	plumb_json_key_number(json, "ops_slope", level->ops_slope);
-	if (!depth)
-		plumb_iters_filled_json(iters, t, json);
+	if (of->outermost)
+		plumb_iters_filled_json(iters, of->t, json);
 	plumb_json_end(json);
 }
 
@@ -95,9 +101,9 @@ write_odd(struct plumb_json *json, const struct plumb_iters *iters,
 }
 
 static void
-write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
+write_level(struct plumb_json *json, const struct plumb_iters *iters, const struct level *of)
 {
-	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
+	const struct plumb_iteration_level *level = of->at;
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "period_ops", level->period_ops);
@@ -113,14 +119,87 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_number(json, "overlap_share", level->overlap_share);
 	plumb_json_key_number(json, "elsewhere_share", level->elsewhere_share);
 	plumb_json_key_number(json, "idle_share", level->idle_share);
-	if (!depth)
-		plumb_iters_marked_json(iters, t, json);
-	write_summary(json, iters, t, depth);
+	if (of->outermost)
+		plumb_iters_marked_json(iters, of->t, json);
+	write_summary(json, iters, of);
 	write_odd(json, iters, level);
 	plumb_json_key_array(json, "iterations");
 	for (uint32_t i = 0; i < level->count; i++)
-		write_item(json, iters, t, depth, i);
+		write_item(json, iters, of, i);
 	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+/* The levels of the main loop are the track's. */
+static void
+write_loops(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t)
+{
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+
+	plumb_json_key_quantity(json, "cycles", track->cycles ? track->cycles : PLUMB_UNKNOWN);
+	plumb_json_key_array(json, "loops");
+	for (uint32_t o = 0; o < track->loop_count; o++) {
+		const struct plumb_iteration_loop *loop = &track->loops[o];
+		const struct plumb_iteration_level *level = &loop->levels[0];
+		bool main_loop = o == track->main_loop;
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "loop", o + 1);
+		plumb_json_key_bool(json, "main", main_loop);
+		plumb_json_key_quantity(json, "start_ns", loop->start_ns);
+		plumb_json_key_quantity(json, "end_ns", loop->end_ns);
+		plumb_json_key_quantity(json, "time_ns", loop->time_ns);
+		plumb_json_key_quantity(json, "kernels", loop->kernels);
+		plumb_json_key_quantity(json, "period_ops", level->period_ops);
+		plumb_json_key_quantity(json, "occurrences", level->count);
+		plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
+		plumb_json_key_array(json, "stretches");
+		for (uint32_t s = 0; s < track->stretch_count; s++) {
+			const struct plumb_iteration_stretch *stretch = &track->stretches[s];
+
+			if (stretch->loop != o)
+				continue;
+			plumb_json_object(json);
+			plumb_json_key_quantity(json, "start_ns", stretch->start_ns);
+			plumb_json_key_quantity(json, "end_ns", stretch->end_ns);
+			plumb_json_key_quantity(json, "kernels", stretch->end - stretch->first);
+			plumb_json_key_quantity(json, "first_iteration", stretch->item);
+			plumb_json_key_quantity(json, "iterations", stretch->items);
+			plumb_json_end(json);
+		}
+		plumb_json_end(json);
+		plumb_json_key_array(json, "levels");
+		for (uint32_t l = 0; !main_loop && l < loop->level_count; l++)
+			write_level(json, iters, &(struct level){ &loop->levels[l], t, false });
+		plumb_json_end(json);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_outside(struct plumb_json *json, const struct plumb_iters *iters,
+              const struct plumb_iteration_track *track)
+{
+	plumb_json_key_array(json, "outside");
+	for (uint32_t s = 0; s < track->stretch_count; s++) {
+		const struct plumb_iteration_stretch *stretch = &track->stretches[s];
+
+		if (stretch->loop != PLUMB_NONE)
+			continue;
+		plumb_json_object(json);
+		plumb_json_key_text(json, "where", plumb_iters_odd[plumb_iters_where(track, s)]);
+		plumb_json_key_quantity(json, "start_ns", stretch->start_ns);
+		plumb_json_key_quantity(json, "end_ns", stretch->end_ns);
+		plumb_json_key_quantity(json, "kernels", stretch->end - stretch->first);
+		plumb_json_key_quantity(json, "kernel_ns", stretch->kernel_ns);
+		plumb_json_key_text(json, "name",
+		                    plumb_frame_label(iters->profile, stretch->frame));
+		plumb_json_key_quantity(json, "name_ns", stretch->frame_ns);
+		plumb_json_key_quantity(json, "period_ops",
+		                        stretch->period ? stretch->period : PLUMB_UNKNOWN);
+		plumb_json_end(json);
+	}
 	plumb_json_end(json);
 }
 
@@ -152,8 +231,10 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_quantity(json, "copy_bytes", track->copy_bytes);
 	plumb_json_key_array(json, "levels");
 	for (uint32_t l = 0; l < track->level_count; l++)
-		write_level(json, iters, t, l);
+		write_level(json, iters, &(struct level){ &track->levels[l], t, !l });
 	plumb_json_end(json);
+	write_loops(json, iters, t);
+	write_outside(json, iters, track);
 	int code = plumb_iters_path_json(iters->paths, track, json);
 	plumb_json_end(json);
 	return code;
@@ -182,11 +263,11 @@ write_json(const struct plumb_iters *iters, FILE *out)
 /* ---- as a table ---- */
 
 static void
-add_item(const struct plumb_iters *iters, uint32_t t, uint32_t depth, uint32_t i,
+add_item(const struct plumb_iters *iters, uint32_t t, uint32_t loop, uint32_t depth, uint32_t i,
          struct plumb_answer *answer)
 {
 	const struct plumb_iteration_track *track = &iters->found.tracks[t];
-	const struct plumb_iteration *item = &track->levels[depth].items[i];
+	const struct plumb_iteration *item = &track->loops[loop].levels[depth].items[i];
 	const int64_t cells[] = {
 		track->track,
 		depth,
@@ -204,11 +285,26 @@ add_item(const struct plumb_iters *iters, uint32_t t, uint32_t depth, uint32_t i
 		item->op_time_ns,
 		item->copy_bytes,
 		item->outlier,
-		depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, i),
+		depth || loop != track->main_loop ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, i),
+		loop + 1,
 	};
 
 	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
 		plumb_answer_integer(answer, cells[c]);
+}
+
+/* Of one loop, if the query says which. */
+static void
+add_loop(const struct plumb_iters *iters, uint32_t t, uint32_t o, struct plumb_answer *answer)
+{
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+	const struct plumb_iteration_loop *loop = &track->loops[o];
+
+	if (iters->loop && iters->loop != o + 1)
+		return;
+	for (uint32_t l = 0; l < loop->level_count; l++)
+		for (uint32_t i = 0; i < loop->levels[l].count; i++)
+			add_item(iters, t, o, l, i, answer);
 }
 
 /* A step of the host: of the last one it is not known when it ends. */
@@ -223,7 +319,7 @@ add_host_step(const struct plumb_host_steps *host, uint32_t i, struct plumb_answ
 	plumb_answer_integer(answer, host->start[i]);
 	plumb_answer_integer(answer, ns == PLUMB_UNKNOWN ? ns : host->start[i] + ns);
 	plumb_answer_integer(answer, ns);
-	for (int c = 6; c < 17; c++)
+	for (int c = 6; c < 18; c++)
 		plumb_answer_integer(answer, PLUMB_UNKNOWN);
 }
 
@@ -238,7 +334,7 @@ make_answer(const struct plumb_iters *iters, struct plumb_answer *answer, struct
 		{ "ops", "count" },     { "edits", "count" },     { "interval_ns", "ns" },
 		{ "overlap_ns", "ns" }, { "elsewhere_ns", "ns" }, { "idle_ns", "ns" },
 		{ "op_gap_ns", "ns" },  { "op_time_ns", "ns" },   { "copy_bytes", "byte" },
-		{ "outlier", NULL },    { "step", NULL },
+		{ "outlier", NULL },    { "step", NULL },         { "loop", NULL },
 	};
 
 	*answer = (struct plumb_answer){ .id = "iters", .title = "iterations" };
@@ -250,9 +346,8 @@ make_answer(const struct plumb_iters *iters, struct plumb_answer *answer, struct
 	for (uint32_t t = 0; t < iters->found.count; t++) {
 		const struct plumb_iteration_track *track = &iters->found.tracks[t];
 
-		for (uint32_t l = 0; plumb_iters_shown(iters, track) && l < track->level_count; l++)
-			for (uint32_t i = 0; i < track->levels[l].count; i++)
-				add_item(iters, t, l, i, answer);
+		for (uint32_t o = 0; plumb_iters_shown(iters, track) && o < track->loop_count; o++)
+			add_loop(iters, t, o, answer);
 	}
 	return plumb_answer_end(answer, error);
 }

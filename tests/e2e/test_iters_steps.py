@@ -103,7 +103,7 @@ def test_numbers_of_one_rank(tmp_path, name, numbered):
     head = [line.split() for line in run_command(PLUMB, "iters", path).stdout.splitlines() if "iteration " in line]
     assert any(line[:2] == ["step", "iteration"] for line in head) == numbered
     rows = list(csv.DictReader(io.StringIO(run_command(PLUMB, "iters", path, "--csv").stdout)))
-    assert list(rows[0])[-1] == "step"
+    assert list(rows[0])[-2:] == ["step", "loop"]
     assert [row["step"] for row in rows if row["level"] == "0"] == (list(map(str, range(7, 19))) if numbered else [""] * 12)
     assert not any(row["step"] for row in rows if row["level"] != "0")
 

@@ -20,6 +20,7 @@
 #define LEAST 0.5     /* of its own extent, by a loop */
 #define SHORT 32      /* symbols; insertions are no excuse for so short a period not to agree */
 #define DRIFTING 0.03 /* agreement beyond chance that a longer one needs, for they shift it */
+#define MULTIPLE 4    /* symbols a round that a multiple of a period must explain */
 #define UNLIKELY 3    /* powers of e */
 #define COVERS_NEARLY 0.9
 #define COVERS_ALL 0.98
@@ -41,6 +42,15 @@ agreeing(const struct plumb_loop *loop, const struct plumb_round *round)
 	return loop->period > round->edits ? loop->period - round->edits : 0;
 }
 
+/* Of the symbols that it has; what a round lacks counts against it. */
+static int64_t
+explaining(const struct plumb_round *round)
+{
+	int32_t symbols = round->end - round->start - round->edits;
+
+	return symbols > 0 ? symbols : 0;
+}
+
 /* What LOOP explains of [FROM, END). The part of it in rounds that overlap OTHER's goes to
  * *OVER. */
 static int64_t
@@ -58,8 +68,7 @@ explained(const struct plumb_loop *loop, int32_t from, int32_t end, const struct
 
 		if (start >= until)
 			continue;
-		int64_t part =
-			agreeing(loop, round) * (until - start) / (round->end - round->start);
+		int64_t part = explaining(round) * (until - start) / (round->end - round->start);
 		sum += part;
 		while (o < other->rounds.count && other->rounds.items[o].end <= start)
 			o++;
@@ -84,18 +93,19 @@ count_part(const struct plumb_loop *loop, const int32_t *text, int32_t most, int
 	return part;
 }
 
-/* The rounds of a loop, and the parts of rounds between which they lie. */
+/* The rounds of a loop, and the parts of rounds between which they lie. `edits` is the longest
+ * period that gives way: a part of a round takes what comes twice in it. */
 struct covered {
 	PLUMB_VEC(struct plumb_round) items;
 };
 
 static bool
-add_covered(struct covered *covered, int32_t start, int32_t end)
+add_covered(struct covered *covered, int32_t start, int32_t end, int32_t longest)
 {
 	struct plumb_round *added = start < end ? plumb_vec_add(&covered->items) : NULL;
 
 	if (added)
-		*added = (struct plumb_round){ start, end, 0 };
+		*added = (struct plumb_round){ start, end, longest };
 	return added || start >= end;
 }
 
@@ -115,11 +125,11 @@ find_covered(const struct plumb_loop *loop, const int32_t *text, int32_t count,
 			tail = count_part(loop, text + reached, next - reached, 1);
 		if (!last && !loop->growing)
 			head = count_part(loop, text + next - 1, next - reached - tail, -1);
-		done = add_covered(covered, reached, reached + tail) &&
-		       add_covered(covered, next - head, next);
+		done = add_covered(covered, reached, reached + tail, tail / 2) &&
+		       add_covered(covered, next - head, next, head / 2);
 		if (!last) {
 			reached = loop->rounds.items[r].end;
-			done = done && add_covered(covered, next, reached);
+			done = done && add_covered(covered, next, reached, INT32_MAX);
 		}
 	}
 	return done;
@@ -136,7 +146,8 @@ cut_rounds(struct plumb_loop *loop, const struct covered *covered)
 
 		while (o < covered->items.count && covered->items.items[o].end <= round->start)
 			o++;
-		if (o == covered->items.count || covered->items.items[o].start >= round->end)
+		if (o == covered->items.count || covered->items.items[o].start >= round->end ||
+		    covered->items.items[o].edits < loop->period)
 			loop->rounds.items[kept++] = *round;
 	}
 	loop->rounds.count = kept;
@@ -314,7 +325,7 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 	int inner = 0;
 
 	for (uint32_t r = 0; r < loop->rounds.count; r++)
-		own += agreeing(loop, &loop->rounds.items[r]);
+		own += explaining(&loop->rounds.items[r]);
 	for (uint32_t l = 0; l < s->loops->count; l++) {
 		const struct plumb_loop *other = &s->loops->items[l];
 		int64_t over, here = explained(other, from, end, loop, &over);
@@ -322,10 +333,13 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 		had += over;
 		beside += here - over;
 		inner += over * 8 > own && other->period < loop->period;
-		/* Noise may cost the short one a round at an end, which is no reason for a multiple
-		 * of it. */
-		if (over && is_multiple(loop->period, other->period) && other->period > least)
-			least = other->period;
+		/* Noise is no reason for a multiple of a period; where there happens to be little
+		 * of it, even less. */
+		if (!over || !is_multiple(loop->period, other->period))
+			continue;
+		least = fmax(least, MULTIPLE * loop->rounds.count);
+		if ((double)over < COVERS_NEARLY * (double)other->agree)
+			least = fmax(least, other->period);
 	}
 	if (inner > 1 && own >= COVERS_ALL * (double)(end - from - beside))
 		return true;

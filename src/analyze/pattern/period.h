@@ -38,7 +38,8 @@ struct plumb_round {
 struct plumb_loop {
 	int32_t period;   /* symbols of a round; 0: there is no loop */
 	int32_t *pattern; /* what most rounds have, `period` symbols */
-	uint32_t phase;   /* for callers */
+	uint32_t phase;   /* for callers, as is the next */
+	bool layers;
 	bool growing;     /* each round is longer than the one before (pattern/growing.h) */
 	double match;     /* share of places whose symbol is that one period later */
 	int64_t agree;    /* symbols that agree with a round's, or with part of one at the ends */

@@ -27,6 +27,11 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "T",
 	  .help = "only this track; T is its number in the list of tracks" },
+	{ .name = "loop",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .help = "this loop instead of the main one: all about it, its --explain, its critical "
+	          "path; with --csv only its rows. Loops are counted from 1, in order of time" },
 	{ .name = "explain",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
@@ -150,23 +155,26 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 static void
 print_odd(const struct plumb_iters *iters, const struct plumb_iteration_level *level, FILE *out)
 {
+	uint32_t told = 0, count = 0;
+
 	for (uint32_t i = 0; i < level->odd_count; i++) {
 		const struct plumb_odd *odd = &level->odd[i];
 
-		if (i == ODD_MOST) {
-			fprintf(out, "    … and %" PRIu32 " more names outside the loop\n",
-			        level->odd_count - i);
-			break;
-		}
+		/* What lies before and after it is told by stretch. */
+		if (odd->kind == PLUMB_ODD_BEFORE || odd->kind == PLUMB_ODD_AFTER)
+			continue;
+		if (count++ >= ODD_MOST)
+			continue;
+		told++;
 		int used = fprintf(out, "    %s: %" PRIu32 " × ", plumb_iters_odd[odd->kind],
 		                   odd->count);
 		plumb_text_print_short(out, plumb_frame_label(iters->profile, odd->frame),
 		                       plumb_terminal_width(out) - used);
 		fputc('\n', out);
 	}
-	if (level->before_period)
-		fprintf(out, "    before the loop, kernels repeat every %" PRIu32 "\n",
-		        level->before_period);
+	if (count > told)
+		fprintf(out, "    … and %" PRIu32 " more names that do not fit the loop\n",
+		        count - told);
 }
 
 static void
@@ -245,10 +253,11 @@ print_outliers(const struct plumb_iteration_level *level, FILE *out)
 		fprintf(out, "%s (see --explain N)\n", told > OUTLIERS_MOST ? ", …" : "");
 }
 
+/* Level DEPTH of a loop of found.tracks[T]. WHOLE: it is the main loop, so all is told. */
 static int
-print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *out)
+print_level(const struct plumb_iters *iters, uint32_t t, const struct plumb_iteration_level *level,
+            uint32_t depth, bool whole, FILE *out)
 {
-	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
 	static const char *const phases[] = { "after the longest gap", "after a copy from the host",
 		                              "at a marker" };
 	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
@@ -266,7 +275,7 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 	                       plumb_terminal_width(out) - 4);
 	fputc('\n', out);
 	print_verdict(level, out);
-	if (!depth) {
+	if (whole && !depth) {
 		plumb_iters_filled_print(iters, t, out);
 		plumb_iters_contended_print(iters, t, out);
 		plumb_iters_marked_print(iters, t, out);
@@ -278,7 +287,7 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		fprintf(out, "    each iteration takes %s ± %s longer than the one before\n",
 		        plumb_format_time(slope, llround(level->slope_ns)),
 		        plumb_format_time(error, llround(level->slope_error_ns)));
-	if (!depth)
+	if (whole && !depth)
 		print_outliers(level, out);
 	if (level->growing)
 		fprintf(out,
@@ -286,7 +295,29 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		        "before, from %" PRIu32 " to %" PRIu32 "\n",
 		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
-	return depth ? 0 : print_items(iters, t, out);
+	return depth || !whole ? 0 : print_items(iters, t, out);
+}
+
+/* The loops of found.tracks[T] and what lies outside of them, in order of time. */
+static int
+print_loops(const struct plumb_iters *iters, uint32_t t, FILE *out)
+{
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+	uint32_t next = 0;
+	int code = 0;
+
+	for (uint32_t s = 0; !code && s < track->stretch_count; s++) {
+		plumb_iters_outside_print(iters, track, s, out);
+		if (track->stretches[s].loop != next)
+			continue;
+		const struct plumb_iteration_loop *loop = &track->loops[next];
+		bool whole = next == track->main_loop;
+
+		plumb_iters_loop_print(track, next++, out);
+		for (uint32_t l = 0; !code && l < loop->level_count; l++)
+			code = print_level(iters, t, &loop->levels[l], l, whole, out);
+	}
+	return code;
 }
 
 static int
@@ -305,8 +336,7 @@ print_all(const struct plumb_iters *iters, FILE *out)
 		print_track(iters, track, out);
 		if (track->role == PLUMB_ROLE_MAIN && !track->level_count)
 			fputs("  no loop: the order of its kernels does not repeat\n", out);
-		for (uint32_t l = 0; !code && l < track->level_count; l++)
-			code = print_level(iters, t, l, out);
+		code = print_loops(iters, t, out);
 		if (!code)
 			code = plumb_iters_path_print(iters->paths, track, out);
 	}
@@ -392,11 +422,13 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	bool explain = plumb_options_given(invocation->options, "explain");
 	bool json = plumb_options_flag(invocation->options, "json");
 	bool csv = plumb_options_flag(invocation->options, "csv");
+	bool one_loop = plumb_options_given(invocation->options, "loop");
 	int64_t spans = plumb_options_number(invocation->options, "path-spans");
 	const struct plumb_iters_query query = {
 		.limits = &limits,
 		.one = plumb_options_given(invocation->options, "track"),
 		.track = plumb_options_number(invocation->options, "track"),
+		.loop = one_loop ? plumb_options_number(invocation->options, "loop") : 0,
 		.explains = explain,
 		.paths = csv || explain || !spans ? PLUMB_ITERS_NO_PATHS
 		         : json                   ? PLUMB_ITERS_ALL_PATHS
@@ -414,6 +446,8 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
 	if (plumb_options_given(invocation->options, "level") && !explain)
 		return plumb_cli_usage(invocation, "iters: --level needs --explain N");
+	if (one_loop && !query.loop)
+		return plumb_cli_usage(invocation, "iters: loops are counted from 1");
 	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
 		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
 	limits.interval *= 10000;
@@ -439,6 +473,8 @@ static const char *const examples[] = {
 	"why iteration 7 differs from the others",
 	"plumb iters run.plumb --csv",
 	"one row per iteration",
+	"plumb iters run.plumb --loop 2",
+	"all about the second loop of the run",
 	NULL,
 };
 
@@ -448,10 +484,12 @@ const struct plumb_verb plumb_verb_iters = {
 	.synopsis = "[FILE]",
 	.description =
 		"Finds loops by the order of each device's kernels; the program needs no markers. "
+		"A run may have several, such as training and then evaluation. The one that takes "
+		"most time is the main loop, of which most is shown. "
 		"Shows how many kernels an iteration has, where each starts, and the loops inside "
 		"it (such as layers inside a step). For each iteration it shows how long the "
 		"device waited before it and how much of that time copies from the host took. It "
-		"also lists outliers, and kernels outside the loop.\n\n"
+		"also lists outliers, and what lies outside the loops.\n\n"
 		"FILE is a profile recorded with --trace, or another tool's trace. A profile "
 		"without spans has only the newest work of each device. Without GPU work, the "
 		"iterations are the steps that the program marks (ProfilerStep, Optimizer.step), "

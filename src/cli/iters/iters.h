@@ -11,6 +11,14 @@ void plumb_iters_stat_print(FILE *out, const char *name, const struct plumb_iter
                             const char *unit);
 /* The steps that the program marks, for profiles without GPU work. Negative: no memory. */
 int plumb_iters_host_print(const struct plumb_iters *iters, FILE *out);
+/* A line about loop number LOOP of TRACK, if it has several; how they take turns, before the first
+ * one. */
+void plumb_iters_loop_print(const struct plumb_iteration_track *track, uint32_t loop, FILE *out);
+/* A line about a stretch of TRACK that is outside of loops, if it is one, and not a small part of
+ * the time; a track without a loop has none. */
+void
+plumb_iters_outside_print(const struct plumb_iters *iters,
+                          const struct plumb_iteration_track *track, uint32_t stretch, FILE *out);
 /* Of found.tracks[T]: what filled the intervals, what marks say, and other processes on the
  * device. */
 void plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
