@@ -64,11 +64,12 @@ struct plumb_analyze_options {
 	const char *thresholds; /* as above */
 	const char *user_code;  /* which code is the user's own; NULL: as the run was told */
 	uint32_t path_spans;    /* max spans in the critical path; 0: PLUMB_PATH_SPANS_MOST */
+	bool whole;             /* of the whole, even if the profile has a main loop */
 };
 
 /* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
  * again when somebody reads them. */
-#define PLUMB_ANALYSES 1
+#define PLUMB_ANALYSES 2
 
 /* Did older analyses make the findings of PROFILE, or none at all? */
 static inline bool
@@ -78,7 +79,8 @@ plumb_findings_are_old(const struct plumb_profile *profile)
 }
 
 /*
- * Runs every analysis. What they find replaces the findings that PROFILE has under their names;
+ * Runs every analysis. If the profile has a main loop (model/window.h), they read that, and what
+ * takes start-up is found apart. What they find replaces the findings that PROFILE has under their names;
  * those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM:
  * no memory. After an error PROFILE is as it was.
  */

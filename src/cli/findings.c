@@ -13,11 +13,13 @@
 #include "cli/label.h"
 #include "cli/overview.h"
 #include "cli/table.h"
+#include "cli/windows.h"
 #include "view/findings.h"
 
 #define INDENT 13
 #define WIDEST 120
 #define MOST_DEVICES 16
+#define MOST_LOOPS 8
 
 /* TEXT in lines under a label; control characters must not steer the terminal. */
 static void
@@ -39,6 +41,7 @@ print_paragraph(FILE *out, const char *label, const char *text, int width)
 static void
 print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE *out)
 {
+	struct plumb_finding_part part = plumb_finding_part(p, f);
 	char text[PLUMB_FORMAT_SIZE];
 
 	fprintf(out, "    %-*s", INDENT - 4, "saving");
@@ -50,8 +53,12 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 		fputs("none", out);
 	else
 		fprintf(out, "up to %s", plumb_format_time(text, f->saving_ns));
-	if (f->saving_ns && p->run.wall_ns > 0)
-		fprintf(out, " of %s", plumb_format_time(text, p->run.wall_ns));
+	if (f->saving_ns && part.whole_ns > 0)
+		fprintf(out, " of %s", plumb_format_time(text, part.whole_ns));
+	if (f->saving_ns && part.name)
+		fputs(strcmp(part.name, "startup") ? " in the loop" : " of start-up", out);
+	if (f->saving_ns && part.each_ns != PLUMB_UNKNOWN)
+		fprintf(out, ", %s of each iteration", plumb_format_time(text, part.each_ns));
 	if (!isnan(f->confidence))
 		fprintf(out, " (confidence %.2g)", f->confidence);
 	fputc('\n', out);
@@ -121,7 +128,8 @@ print_evidence(const struct plumb_finding *f, const struct plumb_profile *p, FIL
 }
 
 int
-plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width)
+plumb_findings_text(const struct plumb_report *report, const struct plumb_profile *whole,
+                    const char *path, FILE *out, int width)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t shown = p->findings_count;
@@ -134,7 +142,9 @@ plumb_findings_text(const struct plumb_report *report, const char *path, FILE *o
 	fputs("plumb report ", out);
 	plumb_text_print(out, path);
 	fputc('\n', out);
-	plumb_overview_print(p, out, MOST_DEVICES);
+	plumb_overview_print(whole, out, MOST_DEVICES);
+	plumb_windows_print(whole, MOST_LOOPS, out);
+	plumb_windows_print_choice(p, out);
 	if (!p->findings_count)
 		fputs("\nno findings\n", out);
 	for (uint32_t i = 0; i < shown && !result; i++) {

@@ -3,7 +3,8 @@
  * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1 (one of which
  * gives way to what part of the time the tables cover), 1 of memory, notes, FINDINGS, three tables
  * of a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing
- * hint.
+ * hint. If there is a main loop, a row of each table gives way to start-up, the loop, and a line
+ * that says what the tables are of.
  */
 #include "cli/summary.h"
 
@@ -18,6 +19,8 @@
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
+#include "model/window.h"
 #include "view/coverage.h"
 #include "view/report.h"
 
@@ -36,6 +39,7 @@ struct section {
 	const struct plumb_summary_options *options;
 	FILE *out;
 	int width;
+	uint32_t rows;
 	bool sampled; /* the metric is of samples */
 };
 
@@ -124,7 +128,7 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 	int result = table ? 0 : -1;
 	uint32_t row = PLUMB_NONE, shown = 0;
 
-	while (table && shown < ROWS && (row = find_next_row(report, row)) != PLUMB_NONE) {
+	while (table && shown < s->rows && (row = find_next_row(report, row)) != PLUMB_NONE) {
 		add_row(report, table, row);
 		shown++;
 	}
@@ -208,6 +212,7 @@ print_tables(const struct plumb_profile *profile, FILE *out,
 		.options = options,
 		.out = out,
 		.width = options->width > 0 ? options->width : plumb_terminal_width(out),
+		.rows = profile->window.kind ? ROWS - 1 : ROWS,
 	};
 	int result = print_section(&s, PLUMB_BY_OPERATOR, "operator");
 
@@ -234,34 +239,60 @@ print_command(const char *path, const char *option, FILE *out)
 	free(line);
 }
 
+/* What the tables leave out. The GPU's share of the time is above, if it is of the same. */
+static bool
+is_coverage_shown(const struct plumb_profile *profile, const struct plumb_coverage *coverage,
+                  const char *covered)
+{
+	return *covered && profile->values_count &&
+	       (plumb_metric_default(profile) != PLUMB_METRIC_GPU_TIME ||
+	        coverage->gpu < PLUMB_COVERS_MOST);
+}
+
+/* ROWS is what the tables are of: PROFILE, or its main loop. Returns an error's code. */
+static int
+print_all(const struct plumb_profile *profile, const struct plumb_profile *rows, FILE *out,
+          const struct plumb_summary_options *options)
+{
+	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
+	char covered[PLUMB_COVERAGE_SIZE] = "";
+	bool partly;
+
+	if (plumb_coverage_find(rows, &coverage))
+		plumb_coverage_text(&coverage, plumb_metric_default(rows), covered);
+	partly = is_coverage_shown(rows, &coverage, covered);
+	fputs("plumb: summary of the run\n", out);
+	plumb_overview_print(profile, out, DEVICES - partly);
+	plumb_windows_print(profile, 1, out);
+	if (partly)
+		fprintf(out, "  %-10s%s\n", "coverage", covered);
+	plumb_findings_brief(profile, out, FINDINGS,
+	                     options->width > 0 ? options->width : plumb_terminal_width(out));
+	plumb_windows_print_choice(rows, out);
+	return print_tables(rows, out, options, &coverage);
+}
+
 void
 plumb_summary_print(const struct plumb_profile *profile, FILE *out,
                     const struct plumb_summary_options *options)
 {
 	static const struct plumb_summary_options none;
-	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
-	char covered[PLUMB_COVERAGE_SIZE] = "";
-	uint32_t metric = plumb_metric_default(profile);
-	bool partly;
+	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, 0 };
+	struct plumb_profile loop = { 0 };
+	struct plumb_error error;
+	int code = 0;
 
 	if (!options)
 		options = &none;
-	if (plumb_coverage_find(profile, &coverage))
-		plumb_coverage_text(&coverage, metric, covered);
-	/* What the tables leave out. The GPU's share of the time is already above. */
-	partly = covered[0] && profile->values_count &&
-	         (metric != PLUMB_METRIC_GPU_TIME || coverage.gpu < PLUMB_COVERS_MOST);
-	fputs("plumb: summary of the run\n", out);
-	plumb_overview_print(profile, out, DEVICES - partly);
-	if (partly)
-		fprintf(out, "  %-10s%s\n", "coverage", covered);
-	plumb_findings_brief(profile, out, FINDINGS,
-	                     options->width > 0 ? options->width : plumb_terminal_width(out));
-	if (print_tables(profile, out, options, &coverage) < 0) {
-		struct plumb_error error;
+	if (profile->windows_count)
+		code = plumb_window_profile(profile, &choice, &loop, &error);
+	if (code == PLUMB_ESYSTEM)
+		fprintf(out, "%s\n", error.message);
+	if (print_all(profile, loop.window.kind ? &loop : profile, out, options) < 0) {
 		plumb_fail_memory(&error, "for the tables");
 		fprintf(out, "%s\n", error.message);
 	}
+	plumb_profile_free(&loop);
 	fputs("\nledger\n", out);
 	plumb_ledger_print_short(profile, out, 2, DROPS);
 	if (options->path) {

@@ -13,6 +13,7 @@
 #include "view/view.h"
 
 static const struct plumb_option options[] = {
+	PLUMB_WINDOW_OPTION(""),
 	{ .name = "layer",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
@@ -113,7 +114,8 @@ struct wanted {
 	const char *files[PLUMB_TABLES_PROFILES];
 	uint32_t file_count;
 	int64_t batches[PLUMB_TABLES_PROFILES]; /* 0: not given */
-	char *newest;                           /* the file's name if none was given */
+	struct plumb_window_choice window;
+	char *newest; /* the file's name if none was given */
 };
 
 /* ---- what is asked for ---- */
@@ -359,9 +361,9 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 			                              .batch = w->batches[i],
 			                              .serialised = run ? &other : NULL,
 			                              .serialised_file = run };
-		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
+		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code && run)
-			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &error);
+			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code)
 			code = plumb_tables_add(tables, &added, &error);
 		plumb_profile_free(&other);
@@ -405,7 +407,10 @@ int
 plumb_cmd_tables(struct plumb_invocation *invocation)
 {
 	struct wanted wanted = { 0 };
-	int result = check_use(invocation, &wanted);
+	int result = plumb_load_window(invocation, &wanted.window);
+
+	if (!result)
+		result = check_use(invocation, &wanted);
 
 	read_query(invocation->options, &wanted.query);
 	if (!result)

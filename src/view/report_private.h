@@ -19,7 +19,16 @@ int plumb_report_calls_make(struct plumb_report *report);
  * of the metric come first. FILTER may be NULL. Negative: no memory. */
 int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter);
 
+/* Sets `iterations` and `spreads`. PLUMB_EEMPTY, PLUMB_ESYSTEM. */
+int plumb_report_iterations_make(struct plumb_report *report, struct plumb_error *error);
+
 /* ---- JSON: each function writes a value ---- */
+
+/* The key "per_iteration" of a row or node: what one iteration has of these; ROW may be
+ * PLUMB_NONE. Nothing if the report is of a whole window. */
+void plumb_report_json_each(struct plumb_json *json, const struct plumb_report *report,
+                            uint32_t row, const struct plumb_stat *exclusive,
+                            const struct plumb_stat *inclusive);
 
 /* {sum, count, min, …} of METRIC. */
 void

@@ -37,6 +37,7 @@ static const struct plumb_option options[] = {
 	  .argument = "N",
 	  .help = "say why iteration N differs from the others (of --track, or of the first main "
 	          "track)" },
+	PLUMB_WINDOW_OPTION(""),
 	{ .name = "level",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "L",
@@ -436,10 +437,13 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		.path_spans = spans,
 	};
 	struct plumb_profile profile = { 0 };
+	struct plumb_window_choice window;
 	struct plumb_iters iters;
 	struct plumb_error error = { 0 };
 	int result;
 
+	if ((result = plumb_load_window(invocation, &window)))
+		return result;
 	if (json && csv)
 		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
 	if (explain && csv)
@@ -454,8 +458,10 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	limits.overlap *= 10000;
 	limits.idle *= 10000;
 	/* Markers are on threads, so all spans are wanted. */
-	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
+	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &window, &error) < 0) {
+		plumb_profile_free(&profile);
 		return plumb_cli_fail(invocation, &error);
+	}
 	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
 	                 : show_iterations(invocation, &iters);
