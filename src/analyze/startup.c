@@ -145,8 +145,7 @@ time_before(const struct plumb_profile *p, uint32_t process)
 	for (uint32_t i = 0; i < p->tracks_count; i++) {
 		const struct plumb_track *t = &p->tracks[i];
 		if (t->kind == PLUMB_TRACK_THREAD && t->process == process &&
-		    t->start_ns != PLUMB_UNKNOWN &&
-		    (first == PLUMB_UNKNOWN || t->start_ns < first))
+		    t->start_ns != PLUMB_UNKNOWN && (first == PLUMB_UNKNOWN || t->start_ns < first))
 			first = t->start_ns;
 	}
 	if (first == PLUMB_UNKNOWN || start == PLUMB_UNKNOWN || first <= start ||
@@ -165,8 +164,7 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	*startup = (struct plumb_startup){ .wall_ns = p->run.wall_ns };
 	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
 		startup->context[k] = PLUMB_NONE;
-	startup->process =
-		choose_process(p, p->values, p->values_count, PLUMB_METRIC_CPU_TIME);
+	startup->process = choose_process(p, p->values, p->values_count, PLUMB_METRIC_CPU_TIME);
 	startup->sampled = startup->process != PLUMB_NONE;
 	if (!startup->sampled)
 		startup->process =
@@ -201,8 +199,7 @@ add_evidence(const struct plumb_study *study, const struct plumb_startup *startu
 		plumb_json_key_quantity(draft->evidence, key, startup->ns[k]);
 	}
 	if (!startup->sampled)
-		plumb_json_key_quantity(draft->evidence, "before_records_ns",
-		                        startup->before_ns);
+		plumb_json_key_quantity(draft->evidence, "before_records_ns", startup->before_ns);
 }
 
 static int
@@ -217,8 +214,9 @@ draft_cause(struct plumb_study *study, const struct plumb_startup *startup, int 
 	plumb_draft_begin(&draft, causes[kind], context);
 	plumb_draft_key(&draft, "%s", causes[kind]);
 	plumb_study_under(study, " at ", line, where, sizeof where);
-	plumb_draft_title(&draft, "start-up: %s takes %s of the %s before the loop%s; the run took "
-	                          "%s",
+	plumb_draft_title(&draft,
+	                  "start-up: %s takes %s of the %s before the loop%s; the run took "
+	                  "%s",
 	                  plumb_startup_words[kind], plumb_format_time(time, startup->ns[kind]),
 	                  plumb_format_time(startup_time, startup->wall_ns), where,
 	                  plumb_format_time(run, study->whole_ns));
@@ -240,8 +238,9 @@ draft_unknown(struct plumb_study *study, const struct plumb_startup *startup)
 
 	plumb_draft_begin(&draft, "unknown", PLUMB_NONE);
 	plumb_draft_key(&draft, "unknown");
-	plumb_draft_title(&draft, "start-up takes %s of the run's %s, and most of it was not "
-	                          "recorded",
+	plumb_draft_title(&draft,
+	                  "start-up takes %s of the run's %s, and most of it was not "
+	                  "recorded",
 	                  plumb_format_time(startup_time, startup->wall_ns),
 	                  plumb_format_time(run, study->whole_ns));
 	plumb_draft_advice(&draft, "Record with plumb run --cpu: samples say whether it imports, "

@@ -114,8 +114,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 		return NULL;
 	}
 	study->profile = profile;
-	study->whole_ns =
-		profile->window.kind ? profile->window.whole_ns : profile->run.wall_ns;
+	study->whole_ns = profile->window.kind ? profile->window.whole_ns : profile->run.wall_ns;
 	study->kernels = kernels;
 	if (!user_code)
 		user_code = plumb_profile_environment(profile, "run.user_code");

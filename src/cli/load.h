@@ -15,18 +15,19 @@ enum plumb_load_part {
 
 /* Reads PATH: only PART of a profile, but all of a trace. Only WINDOW of it stays, if that is not
  * NULL. The errors are those of plumb_store_read, plumb_import and plumb_window_narrow. */
-int plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
-               const struct plumb_window_choice *window,
-               struct plumb_error *error) PLUMB_MUST_CHECK;
+int
+plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
+           const struct plumb_window_choice *window, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The option --window, with which ALL is the default, and more on it. */
 #define PLUMB_WINDOW_OPTION(more)                                                                  \
-	{                                                                                          \
-		.name = "window", .letter = 'w', .kind = PLUMB_OPTION_TEXT, .argument = "WINDOW",  \
-		.choices = "all|startup|loop|rest",                                                \
-		.help = "show only a part of the run: startup, loop (the main loop), loop:N "      \
-			"(the N-th loop) or rest; all is the whole run" more                       \
-	}
+	{ .name = "window",                                                                        \
+	  .letter = 'w',                                                                           \
+	  .kind = PLUMB_OPTION_TEXT,                                                               \
+	  .argument = "WINDOW",                                                                    \
+	  .choices = "all|startup|loop|rest",                                                      \
+	  .help = "show only a part of the run: startup, loop (the main loop), loop:N "            \
+		  "(the N-th loop) or rest; all is the whole run" more }
 /* What it asks for. 0, or an exit code after a message. */
 int
 plumb_load_window(const struct plumb_invocation *invocation, struct plumb_window_choice *window);

@@ -361,7 +361,8 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 			                              .batch = w->batches[i],
 			                              .serialised = run ? &other : NULL,
 			                              .serialised_file = run };
-		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &w->window, &error);
+		int code =
+			plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code && run)
 			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code)

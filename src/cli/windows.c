@@ -100,8 +100,7 @@ print_devices(const struct plumb_profile *p, const struct plumb_loop *loop, FILE
 }
 
 static void
-print_loop(const struct plumb_profile *p, const struct plumb_windows *w, uint32_t number,
-           FILE *out)
+print_loop(const struct plumb_profile *p, const struct plumb_windows *w, uint32_t number, FILE *out)
 {
 	const struct plumb_loop *loop = &w->loops[number];
 	char text[PLUMB_FORMAT_SIZE], label[32];

@@ -11,7 +11,7 @@
 static const char *
 text_of(const struct plumb_finding_text *finding, int which)
 {
-	const char *const texts[TEXTS] = { finding->id, finding->rule, finding->title,
+	const char *const texts[TEXTS] = { finding->id,     finding->rule,     finding->title,
 		                           finding->advice, finding->evidence, finding->window };
 	return texts[which];
 }
@@ -19,7 +19,7 @@ text_of(const struct plumb_finding_text *finding, int which)
 static uint32_t *
 place_of(struct plumb_finding *finding, int which)
 {
-	uint32_t *const places[TEXTS] = { &finding->id, &finding->rule, &finding->title,
+	uint32_t *const places[TEXTS] = { &finding->id,     &finding->rule,     &finding->title,
 		                          &finding->advice, &finding->evidence, &finding->window };
 	return places[which];
 }

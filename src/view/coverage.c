@@ -172,7 +172,8 @@ plumb_coverage_text(const struct plumb_coverage *c, uint32_t metric, char text[P
 	         metric == PLUMB_METRIC_GPU_TIME  ? "the GPU was busy for"
 	         : metric == PLUMB_METRIC_OP_TIME ? "operators and ranges cover"
 	                                          : "samples cover",
-	         plumb_format_share(share, own, 1), c->imported && !c->profile->window.kind ? "the trace" : words,
+	         plumb_format_share(share, own, 1),
+	         c->imported && !c->profile->window.kind ? "the trace" : words,
 	         plumb_format_time(time, c->whole_ns));
 	used = strlen(text);
 	print_others(c, metric, own, text + used, PLUMB_COVERAGE_SIZE - used);

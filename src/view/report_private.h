@@ -26,9 +26,9 @@ int plumb_report_iterations_make(struct plumb_report *report, struct plumb_error
 
 /* The key "per_iteration" of a row or node: what one iteration has of these; ROW may be
  * PLUMB_NONE. Nothing if the report is of a whole window. */
-void plumb_report_json_each(struct plumb_json *json, const struct plumb_report *report,
-                            uint32_t row, const struct plumb_stat *exclusive,
-                            const struct plumb_stat *inclusive);
+void
+plumb_report_json_each(struct plumb_json *json, const struct plumb_report *report, uint32_t row,
+                       const struct plumb_stat *exclusive, const struct plumb_stat *inclusive);
 
 /* {sum, count, min, …} of METRIC. */
 void

@@ -52,8 +52,7 @@ plumb_report_columns(const struct plumb_report *report, struct plumb_answer *ans
 	plumb_answer_column(answer, "calls", "count", measured);
 	plumb_answer_column(answer, "mean_ns", "ns", measured);
 	for (int i = 0; i < 3 && report->iterations; i++)
-		plumb_answer_column(answer, each[i], unit,
-		                    PLUMB_SOURCE_IS_DERIVED);
+		plumb_answer_column(answer, each[i], unit, PLUMB_SOURCE_IS_DERIVED);
 }
 
 /* ---- cells ---- */
@@ -133,10 +132,10 @@ add_each(struct plumb_answer *answer, const struct plumb_report *report,
 
 	if (!report->iterations)
 		return;
-	plumb_answer_number(answer, sum && exclusive->count ? (double)exclusive->sum / iterations
-	                                                    : NAN);
-	plumb_answer_number(answer, sum && inclusive->count ? (double)inclusive->sum / iterations
-	                                                    : NAN);
+	plumb_answer_number(answer,
+	                    sum && exclusive->count ? (double)exclusive->sum / iterations : NAN);
+	plumb_answer_number(answer,
+	                    sum && inclusive->count ? (double)inclusive->sum / iterations : NAN);
 	plumb_answer_number(answer, report->spreads && row != PLUMB_NONE
 	                                    ? report->spreads[row].deviation
 	                                    : NAN);

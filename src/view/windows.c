@@ -7,7 +7,7 @@
 
 #include "analyze/iterations.h"
 
-#define EXACT_LEAST 4 /* iterations that show a spread */
+#define EXACT_LEAST 4  /* iterations that show a spread */
 #define EXACT_NEAR 1.5 /* they must be about as long as the loop's */
 
 /* ---- one iteration ---- */

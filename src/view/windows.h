@@ -35,7 +35,7 @@ struct plumb_loop {
 
 struct plumb_windows {
 	struct plumb_window_sums sums;
-	int64_t whole_ns; /* the run */
+	int64_t whole_ns;            /* the run */
 	int64_t startup_ns, rest_ns; /* PLUMB_UNKNOWN: there is no such window */
 	struct plumb_startup startup;
 	struct plumb_loop *loops; /* in order of time */

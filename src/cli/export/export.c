@@ -256,8 +256,7 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 		return result;
 	/* Stacks are made of totals; only a time line needs the spans. */
 	if (plumb_load(&profile, invocation->operands[0],
-	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &window,
-	               &error) < 0) {
+	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &window, &error) < 0) {
 		plumb_profile_free(&profile);
 		return plumb_cli_fail(invocation, &error);
 	}

@@ -135,9 +135,8 @@ print_report(const struct plumb_invocation *invocation, const struct plumb_repor
 	else if (plumb_options_flag(o, "csv"))
 		result = plumb_report_write(report, PLUMB_VIEW_CSV, invocation->out, &error);
 	else
-		result = plumb_report_text(report, whole, path,
-		                           plumb_options_flag(o, "ledger"), invocation->out,
-		                           width < 10000 ? (int)width : 10000);
+		result = plumb_report_text(report, whole, path, plumb_options_flag(o, "ledger"),
+		                           invocation->out, width < 10000 ? (int)width : 10000);
 	/* A failed write is the frame's to report: it knows whether the reader just left. */
 	if (result < 0 && !ferror(invocation->out))
 		return plumb_cli_fail(invocation, &error);
@@ -262,9 +261,9 @@ make_shown(const struct plumb_invocation *invocation, struct shown *shown,
 	int code = plumb_load(&shown->whole, invocation->operands[0], part_to_load(invocation),
 	                      NULL, error);
 
-	if (!code && (wanted.thresholds || wanted.user_code ||
-	              (are_findings_shown(o) &&
-	               (shown->chosen || plumb_findings_are_old(&shown->whole)))))
+	if (!code &&
+	    (wanted.thresholds || wanted.user_code ||
+	     (are_findings_shown(o) && (shown->chosen || plumb_findings_are_old(&shown->whole)))))
 		code = analyze_again(invocation, shown, &wanted, error);
 	if (!code)
 		code = make_window(invocation, shown, &wanted, error);

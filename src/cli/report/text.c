@@ -99,8 +99,8 @@ format_stat(const struct plumb_report *report, const struct plumb_stat *stat, en
 	int64_t value = PLUMB_UNKNOWN;
 
 	if (cell == COUNT)
-		return format_each_count(report, text, stat->count < INT64_MAX ? (int64_t)stat->count
-		                                                               : INT64_MAX);
+		return format_each_count(
+			report, text, stat->count < INT64_MAX ? (int64_t)stat->count : INT64_MAX);
 	if (!stat->count && plumb_metric_aggregation(report->metric) != PLUMB_SUM)
 		return strcpy(text, PLUMB_DASH);
 	if (cell == SELF || cell == TOTAL)
@@ -144,8 +144,7 @@ calls_cell(struct plumb_table *table, const struct plumb_report *report,
 {
 	char text[PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table,
-	                 format_each_count(report, text, plumb_report_calls_count(calls)));
+	plumb_table_cell(table, format_each_count(report, text, plumb_report_calls_count(calls)));
 }
 
 static void
@@ -154,12 +153,10 @@ spread_cell(struct plumb_table *table, const struct plumb_report *report, uint32
 	double deviation = report->spreads[row].deviation;
 	char text[PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table,
-	                 plumb_format_quantity(text,
-	                                       plumb_profile_metric(report->profile, report->metric)
-	                                               .unit,
-	                                       isnan(deviation) ? PLUMB_UNKNOWN
-	                                                        : llround(fmin(deviation, 9e18))));
+	plumb_table_cell(
+		table, plumb_format_quantity(
+			       text, plumb_profile_metric(report->profile, report->metric).unit,
+			       isnan(deviation) ? PLUMB_UNKNOWN : llround(fmin(deviation, 9e18))));
 }
 
 static void
@@ -576,8 +573,8 @@ plumb_report_text(const struct plumb_report *report, const struct plumb_profile 
 	}
 	metric = plumb_profile_metric(report->profile, report->metric);
 	plumb_windows_print_choice(report->profile, out);
-	fprintf(out, "%s%s by %s%s", report->profile->window.kind ? "" : "\n", metric.name, plumb_group_by_names[report->by],
-	        report->inverted ? ", bottom-up" : "");
+	fprintf(out, "%s%s by %s%s", report->profile->window.kind ? "" : "\n", metric.name,
+	        plumb_group_by_names[report->by], report->inverted ? ", bottom-up" : "");
 	if (plumb_metric_aggregation(report->metric) == PLUMB_SUM && report->total.count)
 		fprintf(out, ", %s in %s", format_stat(report, &report->total, SELF, text),
 		        report->iterations ? "an iteration" : "total");

@@ -186,8 +186,8 @@ enum plumb_purpose plumb_framework_phase(const char *file, const char *name);
 enum plumb_purpose plumb_framework_place(const struct plumb_profile *profile, uint32_t frame,
                                          const struct plumb_framework_names **of);
 /* What a frame says of start-up, on its own. */
-enum plumb_startup_kind plumb_framework_startup(const struct plumb_profile *profile,
-                                                uint32_t frame);
+enum plumb_startup_kind
+plumb_framework_startup(const struct plumb_profile *profile, uint32_t frame);
 bool plumb_framework_is_loss_class(const char *name);
 /* Is this the name of a framework's Python package? */
 bool plumb_framework_is_package(const char *name, size_t bytes);
