@@ -106,6 +106,13 @@ struct ranked {
 	uint32_t place;
 };
 
+/* Programs are run for their loop, so what is of that comes first. */
+static bool
+is_of_startup(const struct plumb_finding_text *finding)
+{
+	return finding->rule && !strcmp(finding->rule, plumb_analysis_startup.name);
+}
+
 static int
 by_importance(const void *left, const void *right)
 {
@@ -114,6 +121,8 @@ by_importance(const void *left, const void *right)
 
 	if (a->finding.severity != b->finding.severity)
 		return a->finding.severity > b->finding.severity ? -1 : 1;
+	if (is_of_startup(&a->finding) != is_of_startup(&b->finding))
+		return is_of_startup(&b->finding) ? -1 : 1;
 	if (x < y || x > y)
 		return x > y ? -1 : 1;
 	return a->place < b->place ? -1 : a->place > b->place;

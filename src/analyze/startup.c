@@ -193,7 +193,7 @@ add_evidence(const struct plumb_study *study, const struct plumb_startup *startu
 	                    startup->sampled ? "cpu.time + wait.time" : "op.time");
 	for (int k = 1; k < PLUMB_STARTUP_KINDS; k++) {
 		char key[40];
-		if (startup->ns[k] <= 0)
+		if (startup->ns[k] <= startup->wall_ns / 100)
 			continue;
 		snprintf(key, sizeof key, "%s_ns", causes[k]);
 		plumb_json_key_quantity(draft->evidence, key, startup->ns[k]);
@@ -214,11 +214,10 @@ draft_cause(struct plumb_study *study, const struct plumb_startup *startup, int 
 	plumb_draft_begin(&draft, causes[kind], context);
 	plumb_draft_key(&draft, "%s", causes[kind]);
 	plumb_study_under(study, " at ", line, where, sizeof where);
-	plumb_draft_title(&draft,
-	                  "start-up: %s takes %s of the %s before the loop%s; the run took "
-	                  "%s",
-	                  plumb_startup_words[kind], plumb_format_time(time, startup->ns[kind]),
-	                  plumb_format_time(startup_time, startup->wall_ns), where,
+	plumb_draft_title(&draft, "start-up: %s of its %s go to %s%s; the run took %s",
+	                  plumb_format_time(time, startup->ns[kind]),
+	                  plumb_format_time(startup_time, startup->wall_ns),
+	                  plumb_startup_words[kind], where,
 	                  plumb_format_time(run, study->whole_ns));
 	plumb_draft_advice(&draft, "%s", advice[kind]);
 	add_evidence(study, startup, &draft);
@@ -226,7 +225,8 @@ draft_cause(struct plumb_study *study, const struct plumb_startup *startup, int 
 	draft.saving_ns = startup->ns[kind];
 	draft.confidence = startup->sampled ? 0.8 : 0.7;
 	/* Programs are run for their loop. */
-	draft.severity = PLUMB_NOTE;
+	draft.severity = 2 * (double)startup->ns[kind] >= (double)study->whole_ns ? PLUMB_WARNING
+	                                                                          : PLUMB_NOTE;
 	return plumb_draft_end(study, &draft);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/newest.h"
 #include "cli/tables_text.h"
+#include "cli/windows.h"
 #include "view/view.h"
 
 static const struct plumb_option options[] = {
@@ -310,6 +311,7 @@ print_text(const struct plumb_invocation *invocation, const struct plumb_tables 
 {
 	int64_t top = plumb_options_number(invocation->options, "top");
 
+	plumb_windows_print_only(tables->layers[0].profile, invocation->out);
 	for (uint32_t i = 0; i < tables->query.kind_count; i++) {
 		if (i)
 			fputc('\n', invocation->out);

@@ -169,3 +169,12 @@ plumb_windows_print_choice(const struct plumb_profile *profile, FILE *out)
 		fprintf(out, "\nof %s only (plumb report --window all: of the whole run)\n",
 		        plumb_window_words(profile, words));
 }
+
+void
+plumb_windows_print_only(const struct plumb_profile *profile, FILE *out)
+{
+	char words[PLUMB_WINDOW_WORDS];
+
+	if (profile->window.kind)
+		fprintf(out, "of %s only\n", plumb_window_words(profile, words));
+}

@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 #include "view/view.h"
 
 #define ROWS_MOST 20 /* iterations that are printed, and outliers after them */
@@ -379,6 +380,8 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 	struct plumb_error error = { 0 };
 	bool explain = plumb_options_given(invocation->options, "explain");
 	bool host = plumb_iters_host_shown(iters) && !explain;
+	bool csv = plumb_options_flag(invocation->options, "csv");
+	bool json = plumb_options_flag(invocation->options, "json");
 	int code;
 
 	if (!any_shown(iters) && !host) {
@@ -395,11 +398,13 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}
+	if (!json && !csv)
+		plumb_windows_print_only(iters->profile, invocation->out);
 	if (explain)
 		return explain_one(invocation, iters);
-	if (plumb_options_flag(invocation->options, "json"))
+	if (json)
 		code = plumb_iters_write(iters, PLUMB_VIEW_JSON, invocation->out, &error);
-	else if (plumb_options_flag(invocation->options, "csv"))
+	else if (csv)
 		code = plumb_iters_write(iters, PLUMB_VIEW_CSV, invocation->out, &error);
 	else if (host)
 		code = plumb_iters_host_print(iters, invocation->out);
