@@ -268,7 +268,7 @@ print_all(const struct plumb_profile *profile, const struct plumb_profile *rows,
 		fprintf(out, "  %-10s%s\n", "coverage", covered);
 	plumb_findings_brief(profile, out, FINDINGS,
 	                     options->width > 0 ? options->width : plumb_terminal_width(out));
-	plumb_windows_print_choice(rows, out);
+	plumb_windows_print_tables(rows, out);
 	return print_tables(rows, out, options, &coverage);
 }
 

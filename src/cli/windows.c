@@ -54,7 +54,7 @@ print_startup(const struct plumb_windows *w, FILE *out)
 
 /* "8.10 ms", or "7.90 ms to 8.10 ms"; false: unknown for one of them. */
 static bool
-print_range(const struct plumb_loop *loop, const char *before, size_t member, FILE *out)
+print_range(const struct plumb_window_loop *loop, const char *before, size_t member, FILE *out)
 {
 	int64_t least = INT64_MAX, most = 0;
 	char text[PLUMB_FORMAT_SIZE];
@@ -76,7 +76,7 @@ print_range(const struct plumb_loop *loop, const char *before, size_t member, FI
 }
 
 static void
-print_devices(const struct plumb_profile *p, const struct plumb_loop *loop, FILE *out)
+print_devices(const struct plumb_profile *p, const struct plumb_window_loop *loop, FILE *out)
 {
 	bool several = loop->device_count > 1;
 	char before[60];
@@ -84,25 +84,25 @@ print_devices(const struct plumb_profile *p, const struct plumb_loop *loop, FILE
 	if (!loop->device_count)
 		return;
 	if (several)
-		snprintf(before, sizeof before, "; in each, %" PRIu32 " GPUs work",
+		snprintf(before, sizeof before, "; in each %" PRIu32 " GPUs work",
 		         loop->device_count);
 	else if (p->devices[loop->devices[0].device].ordinal == PLUMB_UNKNOWN)
-		snprintf(before, sizeof before, "; in each, the GPU works");
+		snprintf(before, sizeof before, "; in each the GPU works");
 	else
-		snprintf(before, sizeof before, "; in each, GPU %" PRId64 " works",
+		snprintf(before, sizeof before, "; in each GPU %" PRId64 " works",
 		         p->devices[loop->devices[0].device].ordinal);
-	if (!print_range(loop, before, offsetof(struct plumb_loop_device, work_ns), out))
+	if (!print_range(loop, before, offsetof(struct plumb_window_loop_device, work_ns), out))
 		return;
 	print_range(loop, several ? ", wait for the host" : ", waits for the host",
-	            offsetof(struct plumb_loop_device, idle_ns), out);
+	            offsetof(struct plumb_window_loop_device, idle_ns), out);
 	print_range(loop, several ? ", copy between iterations" : ", copies between iterations",
-	            offsetof(struct plumb_loop_device, copy_ns), out);
+	            offsetof(struct plumb_window_loop_device, copy_ns), out);
 }
 
 static void
 print_loop(const struct plumb_profile *p, const struct plumb_windows *w, uint32_t number, FILE *out)
 {
-	const struct plumb_loop *loop = &w->loops[number];
+	const struct plumb_window_loop *loop = &w->loops[number];
 	char text[PLUMB_FORMAT_SIZE], label[32];
 
 	snprintf(label, sizeof label, "loop %" PRIu32, loop->sum.number);
@@ -168,6 +168,16 @@ plumb_windows_print_choice(const struct plumb_profile *profile, FILE *out)
 	if (profile->window.kind)
 		fprintf(out, "\nof %s only (plumb report --window all: of the whole run)\n",
 		        plumb_window_words(profile, words));
+}
+
+void
+plumb_windows_print_tables(const struct plumb_profile *profile, FILE *out)
+{
+	char words[PLUMB_WINDOW_WORDS];
+
+	if (profile->window.kind)
+		fprintf(out, LABEL "of %s only (plumb report --window all: of the whole run)\n",
+		        "tables", plumb_window_words(profile, words));
 }
 
 void

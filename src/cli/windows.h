@@ -13,6 +13,9 @@ void plumb_windows_print(const struct plumb_profile *profile, int most, FILE *ou
 
 /* After an empty line "of the main loop only …", if PROFILE is of a window. */
 void plumb_windows_print_choice(const struct plumb_profile *profile, FILE *out);
+/* The same as a line of a head, for the tables below it. */
+void plumb_windows_print_tables(const struct plumb_profile *profile, FILE *out);
+
 /* "of the main loop only", on a line, if PROFILE is of a window. */
 void plumb_windows_print_only(const struct plumb_profile *profile, FILE *out);
 

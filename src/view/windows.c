@@ -43,7 +43,7 @@ find_spread(const struct plumb_iteration_level *level, int64_t mean_ns)
 }
 
 static void
-add_exact(struct plumb_loop *loop, const struct plumb_iterations *found)
+add_exact(struct plumb_window_loop *loop, const struct plumb_iterations *found)
 {
 	for (uint32_t t = 0; t < found->count; t++) {
 		const struct plumb_iteration_level *level = level_of(&found->tracks[t]);
@@ -67,7 +67,7 @@ part_of(int64_t ns, int64_t iterations)
 }
 
 static int
-add_devices(struct plumb_loop *loop, const struct plumb_profile *window)
+add_devices(struct plumb_window_loop *loop, const struct plumb_profile *window)
 {
 	int64_t wall = loop->sum.wall_ns, iterations = loop->sum.iterations;
 
@@ -82,7 +82,7 @@ add_devices(struct plumb_loop *loop, const struct plumb_profile *window)
 			continue;
 		if (busy > wall)
 			busy = wall;
-		loop->devices[loop->device_count++] = (struct plumb_loop_device){
+		loop->devices[loop->device_count++] = (struct plumb_window_loop_device){
 			.device = d,
 			.work_ns = part_of(busy, iterations),
 			.idle_ns = busy == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
@@ -94,7 +94,7 @@ add_devices(struct plumb_loop *loop, const struct plumb_profile *window)
 }
 
 static int
-describe_loop(struct plumb_loop *loop, const struct plumb_profile *profile,
+describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profile,
               struct plumb_error *error)
 {
 	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, loop->sum.number };
@@ -227,7 +227,7 @@ plumb_window_json(const struct plumb_profile *p, struct plumb_json *json)
 }
 
 static void
-write_device(struct plumb_json *json, const struct plumb_loop_device *device)
+write_device(struct plumb_json *json, const struct plumb_window_loop_device *device)
 {
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "device", device->device);
@@ -238,7 +238,7 @@ write_device(struct plumb_json *json, const struct plumb_loop_device *device)
 }
 
 static void
-write_loop(struct plumb_json *json, const struct plumb_loop *loop)
+write_loop(struct plumb_json *json, const struct plumb_window_loop *loop)
 {
 	plumb_json_key_object(json, "iteration");
 	plumb_json_key_quantity(json, "mean_ns", loop->mean_ns);

@@ -16,20 +16,20 @@
 #include "model/window.h"
 
 /* A device in one iteration; PLUMB_UNKNOWN where it is not known. */
-struct plumb_loop_device {
+struct plumb_window_loop_device {
 	uint32_t device;
 	int64_t work_ns; /* it has work */
 	int64_t idle_ns; /* it has none: it waits for the host */
 	int64_t copy_ns; /* copies from the host run between the kernels of two iterations */
 };
 
-struct plumb_loop {
+struct plumb_window_loop {
 	struct plumb_window_sum sum;
 	char name[PLUMB_WINDOW_NAME];
 	int64_t mean_ns;   /* an iteration, or PLUMB_UNKNOWN */
 	int64_t spread_ns; /* standard deviation, of the iterations with known times; or
 	                      PLUMB_UNKNOWN */
-	struct plumb_loop_device *devices;
+	struct plumb_window_loop_device *devices;
 	uint32_t device_count;
 };
 
@@ -38,7 +38,7 @@ struct plumb_windows {
 	int64_t whole_ns;            /* the run */
 	int64_t startup_ns, rest_ns; /* PLUMB_UNKNOWN: there is no such window */
 	struct plumb_startup startup;
-	struct plumb_loop *loops; /* in order of time */
+	struct plumb_window_loop *loops; /* in order of time */
 	uint32_t loop_count;
 	uint32_t main; /* of the loops */
 };

@@ -87,10 +87,10 @@ choose_steps(struct plumb_diff *diff)
 		loops = loops && is_said(diff, PLUMB_STEPS_LOOP);
 		markers = markers && is_said(diff, PLUMB_STEPS_MARKER);
 	} else {
-		diff->from = loops                ? PLUMB_STEPS_LOOP
-		             : markers            ? PLUMB_STEPS_MARKER
+		diff->from = loops               ? PLUMB_STEPS_LOOP
+		             : markers           ? PLUMB_STEPS_MARKER
 		             : are_windows(diff) ? PLUMB_STEPS_WINDOW
-		                                  : PLUMB_STEPS_NONE;
+		                                 : PLUMB_STEPS_NONE;
 	}
 	for (uint32_t r = 0; r < diff->count; r++) {
 		struct diff_run *run = &diff->runs[r];
