@@ -16,10 +16,10 @@
 
 #include "analyze/iterations_private.h"
 
-#define LONG_ENOUGH 16  /* kernels of a round that may have loops within */
-#define MARKS_NEAR 0.05 /* of the rounds may have no mark */
-#define GETS_DATA 0.75  /* of the rounds begin with a copy */
-#define MAKES_UP 0.9    /* of the outer loop */
+#define LONG_ENOUGH 16    /* kernels of a round that may have loops within */
+#define MARKS_NEAR 0.05   /* of the rounds may have no mark */
+#define GETS_DATA 0.75    /* of the rounds begin with a copy */
+#define MAKES_UP 0.9      /* of the outer loop */
 
 /* ---- epochs ---- */
 
@@ -69,8 +69,8 @@ is_marked(const struct plumb_iteration_work *work, const struct plumb_loop *loop
 		if (group->nested || !(group->steps || group->numbered || group->ends))
 			continue;
 		for (uint32_t i = group->first; i < group->first + group->count; i++)
-			inside +=
-				marks->items[i].start_ns <= until && marks->items[i].end_ns >= from;
+			inside += marks->items[i].start_ns <= until &&
+			          marks->items[i].end_ns >= from;
 		if (is_near(inside, loop->rounds.count))
 			return true;
 	}

@@ -40,10 +40,10 @@ struct plumb_loop {
 	int32_t *pattern; /* what most rounds have, `period` symbols */
 	uint32_t phase;   /* for callers, as is the next */
 	bool layers;
-	bool growing;    /* each round is longer than the one before (pattern/growing.h) */
-	double match;    /* share of places whose symbol is that one period later */
-	int64_t agree;   /* symbols that agree with a round's, or with part of one at the ends */
-	double coverage; /* their share of the rounds and the little that lies between these */
+	bool growing;     /* each round is longer than the one before (pattern/growing.h) */
+	double match;     /* share of places whose symbol is that one period later */
+	int64_t agree;    /* symbols that agree with a round's, or with part of one at the ends */
+	double coverage;  /* their share of the rounds and the little that lies between these */
 	PLUMB_VEC(struct plumb_round) rounds; /* ascending, none overlaps another */
 };
 
