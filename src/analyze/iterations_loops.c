@@ -10,7 +10,7 @@
 #define ROUNDS_LEAST 4   /* of another loop */
 #define KERNELS_LEAST 64 /* of all its rounds */
 #define WORTH 0.01       /* of the track's kernels or time, if there are other loops */
-#define LAYERS_WORTH 0.1           /* likewise, of layers */
+#define LAYERS_WORTH 0.1 /* likewise, of layers */
 #define LOOPS_MOST 16
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
 #define COVERS_ALL 0.98

@@ -58,8 +58,8 @@ int plumb_iterations_split(const struct plumb_iteration_work *work,
                            const struct plumb_iteration_names *names, struct plumb_loops *loops);
 /* Sets `layers` of loops whose rounds are a part of an iteration of another one, as those of a round
  * that differs from all others. */
-int plumb_iterations_mark_layers(const struct plumb_iteration_names *names,
-                                 struct plumb_loops *loops);
+int
+plumb_iterations_mark_layers(const struct plumb_iteration_names *names, struct plumb_loops *loops);
 /* Whether a round has so few different kernels that it may be tuning, or part of a start-up. */
 bool plumb_iterations_few_names(const struct plumb_loop *loop);
 

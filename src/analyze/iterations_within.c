@@ -16,10 +16,12 @@
 
 #include "analyze/iterations_private.h"
 
-#define LONG_ENOUGH 16    /* kernels of a round that may have loops within */
-#define MARKS_NEAR 0.05   /* of the rounds may have no mark */
-#define GETS_DATA 0.75    /* of the rounds begin with a copy */
-#define MAKES_UP 0.9      /* of the outer loop */
+#define LONG_ENOUGH 16  /* kernels of a round that may have loops within */
+#define MARKS_NEAR 0.05 /* of the rounds may have no mark */
+#define GETS_DATA 0.75  /* of the rounds begin with a copy */
+#define NAMES_MOST 256  /* names of a round that are looked for */
+#define NAMES_LIKE 0.8  /* of them, in a round that is like it */
+#define MAKES_UP 0.9    /* of the outer loop */
 
 /* ---- epochs ---- */
 
@@ -47,16 +49,11 @@ gets_data(const struct plumb_iteration_work *work, const struct plumb_loop *loop
 	return with >= GETS_DATA * loop->rounds.count;
 }
 
+/* Whether marks of steps come once a round of LOOP, which may lack one of each of its PARTS. */
 static bool
-is_near(uint32_t marks, uint32_t rounds)
+is_marked(const struct plumb_iteration_work *work, const struct plumb_loop *loop, uint32_t parts)
 {
-	return fabs((double)marks - rounds) <= fmax(1, MARKS_NEAR * rounds);
-}
-
-/* Whether marks of steps come once a round of LOOP. */
-static bool
-is_marked(const struct plumb_iteration_work *work, const struct plumb_loop *loop)
-{
+	double near = fmax(parts, MARKS_NEAR * loop->rounds.count);
 	uint32_t process = work->profile->tracks[plumb_iteration_kernel(work, 0)->track].process;
 	const struct plumb_marks *marks = plumb_track_index_marks(work->tracks, process);
 	int64_t from = start_of(work, loop->rounds.items[0].start);
@@ -69,9 +66,9 @@ is_marked(const struct plumb_iteration_work *work, const struct plumb_loop *loop
 		if (group->nested || !(group->steps || group->numbered || group->ends))
 			continue;
 		for (uint32_t i = group->first; i < group->first + group->count; i++)
-			inside += marks->items[i].start_ns <= until &&
-			          marks->items[i].end_ns >= from;
-		if (is_near(inside, loop->rounds.count))
+			inside +=
+				marks->items[i].start_ns <= until && marks->items[i].end_ns >= from;
+		if (fabs((double)inside - loop->rounds.count) <= near)
 			return true;
 	}
 	return false;
@@ -116,7 +113,7 @@ are_steps(const struct plumb_iteration_work *work, const struct plumb_loop *oute
 
 		if (loop->rounds.count <= outer->rounds.count)
 			continue;
-		if (is_marked(work, loop))
+		if (is_marked(work, loop, outer->rounds.count + 1))
 			return true;
 		if (gets_data(work, loop)) {
 			covered += loop->agree;
@@ -166,7 +163,7 @@ split_loop(const struct plumb_iteration_work *work, const struct plumb_iteration
 	struct plumb_loops within;
 	int code = find_within(names, &loops->items[o], &within);
 
-	if (!code && within.count && !is_marked(work, &loops->items[o])) {
+	if (!code && within.count && !is_marked(work, &loops->items[o], 1)) {
 		code = follow_within(names, &loops->items[o], &within);
 		if (!code && are_steps(work, &loops->items[o], &within)) {
 			plumb_loop_free(&loops->items[o]);
@@ -219,6 +216,24 @@ count_rounds(const struct plumb_loop *loop)
 	return most;
 }
 
+/* Does a round of PART have most names of a round of LOOP, or about as many? */
+static bool
+is_like(const struct plumb_loop *part, const struct plumb_loop *loop)
+{
+	int32_t found = 0;
+
+	if (part->period <= 2 * loop->period && loop->period <= 2 * part->period)
+		return true;
+	for (int32_t i = 0; i < loop->period && i < NAMES_MOST; i++) {
+		int32_t at = 0;
+
+		while (at < part->period && part->pattern[at] != loop->pattern[i])
+			at++;
+		found += at < part->period;
+	}
+	return found >= NAMES_LIKE * fmin(loop->period, NAMES_MOST);
+}
+
 /* Is PART one of the loops WITHIN a round of another, or does it have as many rounds as one? */
 static int
 is_layers(const struct plumb_loop *part, const struct plumb_loops *within,
@@ -230,9 +245,7 @@ is_layers(const struct plumb_loop *part, const struct plumb_loops *within,
 
 	for (uint32_t l = 0; l < within->count; l++)
 		if (rounds <= within->items[l].rounds.count + 1 &&
-		    rounds + 1 >= within->items[l].rounds.count &&
-		    part->period <= 2 * within->items[l].period &&
-		    within->items[l].period <= 2 * part->period)
+		    rounds + 1 >= within->items[l].rounds.count && is_like(part, &within->items[l]))
 			return 1;
 	code = plumb_loop_follow(&same, outer->pattern, outer->period);
 	if (!code)

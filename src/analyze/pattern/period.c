@@ -21,6 +21,7 @@
 #define SHORT 32      /* symbols; insertions are no excuse for so short a period not to agree */
 #define DRIFTING 0.03 /* agreement beyond chance that a longer one needs, for they shift it */
 #define MULTIPLE 4    /* symbols a round that a multiple of a period must explain */
+#define HELPS 0.01    /* of coverage */
 #define UNLIKELY 3    /* powers of e */
 #define COVERS_NEARLY 0.9
 #define COVERS_ALL 0.98
@@ -35,12 +36,6 @@ struct search {
 };
 
 /* ---- what loops have in common ---- */
-
-static int64_t
-agreeing(const struct plumb_loop *loop, const struct plumb_round *round)
-{
-	return loop->period > round->edits ? loop->period - round->edits : 0;
-}
 
 /* Of the symbols that it has; what a round lacks counts against it. */
 static int64_t
@@ -153,16 +148,6 @@ cut_rounds(struct plumb_loop *loop, const struct covered *covered)
 	loop->rounds.count = kept;
 }
 
-static void
-measure_loop(struct plumb_loop *loop, const int32_t *text, int32_t count)
-{
-	int64_t agree = 0;
-
-	for (uint32_t r = 0; r < loop->rounds.count; r++)
-		agree += agreeing(loop, &loop->rounds.items[r]);
-	plumb_loop_cover(loop, text, count, agree);
-}
-
 int
 plumb_loops_cut(struct plumb_loops *loops, uint32_t own, const int32_t *text, int32_t count)
 {
@@ -257,16 +242,19 @@ is_known(const struct search *s, int32_t period, double match, int32_t from, int
 	return false;
 }
 
-/* Finds the rounds of LOOP in [FROM, END), and what most of them have. */
+/* Finds the rounds of LOOP in [FROM, END), and what most of them have, as long as this helps. */
 static int
 settle(const struct search *s, struct plumb_loop *loop, int32_t from, int32_t end)
 {
 	int code = plumb_loop_follow(loop, s->text + from, end - from);
+	int32_t period = 0;
+	double covered = 0;
 
-	for (int32_t before = 0, turns = 0; !code && loop->coverage < 1 && turns < 3; turns++) {
-		if (before == loop->period)
+	for (int turns = 0; !code && loop->coverage < 1 && turns < 3; turns++) {
+		if (period == loop->period && loop->coverage < covered + HELPS)
 			break;
-		before = loop->period;
+		period = loop->period;
+		covered = loop->coverage;
 		code = plumb_loop_settle(loop, s->text + from, end - from, s->candidates.number);
 	}
 	return code;
@@ -322,6 +310,7 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 	int32_t end = loop->rounds.items[loop->rounds.count - 1].end;
 	int64_t own = 0, had = 0, beside = 0;
 	double least = loop->rounds.count;
+	bool multiple = false;
 	int inner = 0;
 
 	for (uint32_t r = 0; r < loop->rounds.count; r++)
@@ -337,13 +326,18 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 		 * of it, even less. */
 		if (!over || !is_multiple(loop->period, other->period))
 			continue;
+		multiple = true;
 		least = fmax(least, MULTIPLE * loop->rounds.count);
 		if ((double)over < COVERS_NEARLY * (double)other->agree)
 			least = fmax(least, other->period);
 	}
 	if (inner > 1 && own >= COVERS_ALL * (double)(end - from - beside))
 		return true;
-	return own - had >= GAIN * (double)(end - from - had - beside) && own - had >= least;
+	double gain = (double)(own - had), left = (double)(end - from - had - beside);
+	/* The pattern is one of its rounds, and explains that one anyway. */
+	if (multiple)
+		gain -= left / loop->rounds.count;
+	return gain >= GAIN * left && gain >= least;
 }
 
 /* Gives LOOP the rounds that it has beyond its candidate. */
@@ -420,7 +414,7 @@ plumb_loops_find(int32_t *text, int32_t count, int32_t alphabet, struct plumb_lo
 		code = search_candidates(&s);
 	}
 	for (uint32_t l = 0; l < loops->count; l++)
-		measure_loop(&loops->items[l], text, count);
+		plumb_loop_cover(&loops->items[l], text, count);
 	if (loops->count)
 		qsort(loops->items, loops->count, sizeof *loops->items, by_agreement);
 	plumb_candidates_free(&s.candidates);

@@ -40,10 +40,10 @@ struct plumb_loop {
 	int32_t *pattern; /* what most rounds have, `period` symbols */
 	uint32_t phase;   /* for callers, as is the next */
 	bool layers;
-	bool growing;     /* each round is longer than the one before (pattern/growing.h) */
-	double match;     /* share of places whose symbol is that one period later */
-	int64_t agree;    /* symbols that agree with a round's, or with part of one at the ends */
-	double coverage;  /* their share of the rounds and the little that lies between these */
+	bool growing;    /* each round is longer than the one before (pattern/growing.h) */
+	double match;    /* share of places whose symbol is that one period later */
+	int64_t agree;   /* symbols that agree with a round's, or with part of one at the ends */
+	double coverage; /* their share of the rounds and the little that lies between these */
 	PLUMB_VEC(struct plumb_round) rounds; /* ascending, none overlaps another */
 };
 
@@ -75,9 +75,9 @@ void plumb_loop_free(struct plumb_loop *loop);
 
 /* Finds the rounds of LOOP's pattern in a text. PLUMB_ESYSTEM: memory is out. */
 int plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count) PLUMB_MUST_CHECK;
-/* Measures how much LOOP covers, of whose rounds AGREE symbols agree: a share of the rounds and of
- * what lies between two of them, if that is not much and nothing else's. */
-void plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count, int64_t agree);
+/* Measures how much LOOP covers: a share of the rounds and of what lies between two of them, if that
+ * is not much and nothing else's. */
+void plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count);
 /* Sets the pattern to what most rounds have, and finds the rounds again. PLACES is scratch room for
  * COUNT. */
 int plumb_loop_settle(struct plumb_loop *loop, const int32_t *text, int32_t count,

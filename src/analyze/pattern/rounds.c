@@ -60,20 +60,22 @@ agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
 }
 
 void
-plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count, int64_t agree)
+plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
-	int64_t ends = agreeing_ends(loop, text, count), all = ends;
+	int64_t ends = loop->rounds.count ? agreeing_ends(loop, text, count) : 0;
+	int64_t agree = ends, all = ends;
 
 	for (uint32_t r = 0; r < loop->rounds.count; r++) {
 		const struct plumb_round *round = &loop->rounds.items[r];
 		int32_t gap = r ? round->start - round[-1].end : 0;
 
+		agree += loop->period > round->edits ? loop->period - round->edits : 0;
 		all += round->end - round->start;
 		for (int32_t i = gap > PLUMB_LOOP_APART * loop->period ? 0 : gap; i > 0; i--)
 			all += text[round->start - i] >= 0;
 	}
-	loop->agree = agree + ends;
-	loop->coverage = (double)loop->agree / (double)all;
+	loop->agree = agree;
+	loop->coverage = all ? (double)agree / (double)all : 0;
 }
 
 static void
@@ -91,7 +93,7 @@ reverse(int32_t *items, int32_t count)
  * round again by. MOST is how many edits a round may have. */
 static int
 follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text, int32_t from,
-            int32_t to, int32_t most, int64_t *agree)
+            int32_t to, int32_t most)
 {
 	int32_t size = to - from, at = 0, end = 0;
 	int32_t *backwards = malloc(((size_t)size + 1) * sizeof *backwards);
@@ -114,7 +116,6 @@ follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *t
 			code = PLUMB_ESYSTEM;
 		else
 			*round = (struct plumb_round){ to - at - end, to - at, edits };
-		*agree += loop->period > edits ? loop->period - edits : 0;
 		at += end;
 	}
 	if (backwards)
@@ -129,33 +130,66 @@ follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *t
 	return code;
 }
 
-/* A stretch as long as a round between two rounds, of which half agrees, is one that differs: a
- * batch of another size may run other kernels. */
+struct rounds {
+	PLUMB_VEC(struct plumb_round) items;
+};
+
+/* Fills [FROM, TO) with rounds of LOOP of which half agrees: 1, or 0 if they do not fit in. */
+static int
+fill_gap(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text, int32_t from,
+         int32_t to, struct rounds *rounds)
+{
+	int32_t slack = loop->period / 8, most = loop->period / 2;
+	uint32_t before = rounds->items.count;
+
+	while (to - from > slack) {
+		int32_t end, edits = -1, left;
+		struct plumb_round *added;
+
+		if (to - from >= loop->period - slack && align->work <= WORK_MOST)
+			edits = plumb_align_round(align, loop->pattern, loop->period, text + from,
+			                          to - from, most, &end, NULL);
+		left = edits < 0 ? 0 : to - from - end;
+		left = left <= slack ? left : 0;
+		if (edits < 0 || edits + left > most) {
+			rounds->items.count = before;
+			return 0;
+		}
+		added = plumb_vec_add(&rounds->items);
+		if (!added)
+			return PLUMB_ESYSTEM;
+		*added = (struct plumb_round){ from, from + end + left, edits + left };
+		from += end + left;
+	}
+	return 1;
+}
+
+/* What lies between two rounds may be rounds that differ: a batch of another size may run other
+ * kernels. */
 static int
 add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text)
 {
-	int32_t slack = loop->period / 8, end;
+	int32_t slack = loop->period / 8;
+	struct rounds all = { 0 };
+	int code = 0;
 
-	for (uint32_t r = 1; r < loop->rounds.count; r++) {
-		int32_t from = loop->rounds.items[r - 1].end, to = loop->rounds.items[r].start;
+	for (uint32_t r = 0; code >= 0 && r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
 		struct plumb_round *added;
-		int32_t edits;
 
-		if (to - from < loop->period - slack || to - from > loop->period + slack ||
-		    align->work > WORK_MOST)
-			continue;
-		edits = plumb_align_round(align, loop->pattern, loop->period, text + from,
-		                          to - from, loop->period / 2, &end, NULL);
-		if (edits < 0 || edits + (to - from - end) > loop->period / 2)
-			continue;
-		added = plumb_vec_add(&loop->rounds);
-		if (!added)
+		if (r && round->start - round[-1].end >= loop->period - slack)
+			code = fill_gap(loop, align, text, round[-1].end, round->start, &all);
+		added = code < 0 ? NULL : plumb_vec_add(&all.items);
+		if (!added) {
+			plumb_vec_free(&all.items);
 			return PLUMB_ESYSTEM;
-		memmove(&loop->rounds.items[r + 1], &loop->rounds.items[r],
-		        (loop->rounds.count - 1 - r) * sizeof *added);
-		loop->rounds.items[r++] =
-			(struct plumb_round){ from, to, edits + (to - from - end) };
+		}
+		*added = *round;
 	}
+	plumb_vec_free(&loop->rounds);
+	loop->rounds.items = all.items.items;
+	loop->rounds.count = all.items.count;
+	loop->rounds.capacity = all.items.capacity;
 	return 0;
 }
 
@@ -188,12 +222,9 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
 	int32_t at = next_anchor(loop, text, count, 0), reached = 0, *places = NULL;
 	struct plumb_align align = { 0 };
-	int64_t agree = 0;
 	int code = plumb_align_new(&align);
 
 	loop->rounds.count = 0;
-	loop->agree = 0;
-	loop->coverage = 0;
 	places = malloc(((size_t)loop->period + PLUMB_ALIGN_MOST + 1) * sizeof *places);
 	if (!places)
 		code = PLUMB_ESYSTEM;
@@ -217,21 +248,20 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 		while (edits && skipped < end && places[skipped] < 0)
 			skipped++;
 		if (at + skipped - reached >= loop->period - most)
-			code = follow_back(loop, &align, text, reached, at + skipped, most, &agree);
+			code = follow_back(loop, &align, text, reached, at + skipped, most);
 		struct plumb_round *round = code ? NULL : plumb_vec_add(&loop->rounds);
 		if (!round) {
 			code = PLUMB_ESYSTEM;
 			break;
 		}
 		*round = (struct plumb_round){ at + skipped, at + end, edits - skipped };
-		agree += loop->period > round->edits ? loop->period - round->edits : 0;
 		at += end;
 		reached = at;
 	}
 	if (!code)
 		code = add_different(loop, &align, text);
-	if (!code && loop->rounds.count)
-		plumb_loop_cover(loop, text, count, agree);
+	if (!code)
+		plumb_loop_cover(loop, text, count);
 	free(places);
 	plumb_align_free(&align);
 	return code;
