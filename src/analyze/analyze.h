@@ -80,9 +80,9 @@ plumb_findings_are_old(const struct plumb_profile *profile)
 
 /*
  * Runs every analysis. If the profile has a main loop (model/window.h), they read that, and what
- * takes start-up is found apart. What they find replaces the findings that PROFILE has under their names;
- * those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM:
- * no memory. After an error PROFILE is as it was.
+ * takes start-up is found apart. What they find replaces the findings that PROFILE has under their
+ * names; those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong.
+ * PLUMB_ESYSTEM: no memory. After an error PROFILE is as it was.
  */
 int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
                   struct plumb_error *error) PLUMB_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What start-up does: imports, compiling, tuning, … The values are those of one thread, the main one
- * of the process that does most, so that they add up to no more than the time that passed.
+ * What start-up does: imports, compiling, tuning, … The values are those of one thread, the main
+ * one of the process that does most, so that they add up to no more than the time that passed.
  *
  *	struct plumb_startup startup;
  *	if (plumb_startup_find(&profile_of_startup, &startup) < 0) …

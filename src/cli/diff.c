@@ -27,7 +27,7 @@ static const struct plumb_option options[] = {
 	  .argument = "METRIC",
 	  .help = "the metric to compare; without it the first of gpu.time, op.time and cpu.time "
 	          "that both sides have" },
-	PLUMB_WINDOW_OPTION(". Each side's own"),
+	PLUMB_WINDOW_OPTION(", of each side"),
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,

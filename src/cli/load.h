@@ -19,15 +19,14 @@ int
 plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
            const struct plumb_window_choice *window, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The option --window, with which ALL is the default, and more on it. */
+/* The option --window. MORE is what help says after it. */
 #define PLUMB_WINDOW_OPTION(more)                                                                  \
-	{ .name = "window",                                                                        \
-	  .letter = 'w',                                                                           \
-	  .kind = PLUMB_OPTION_TEXT,                                                               \
-	  .argument = "WINDOW",                                                                    \
-	  .choices = "all|startup|loop|rest",                                                      \
-	  .help = "show only a part of the run: startup, loop (the main loop), loop:N "            \
-		  "(the N-th loop) or rest; all is the whole run" more }
+	{                                                                                          \
+		.name = "window", .letter = 'w', .kind = PLUMB_OPTION_TEXT, .argument = "WINDOW",  \
+		.choices = "all|startup|loop|rest",                                                \
+		.help = "show only this part of the run; loop is the main loop, loop:2 the "       \
+			"second loop" more ". WINDOW is one of",                                   \
+	}
 /* What it asks for. 0, or an exit code after a message. */
 int
 plumb_load_window(const struct plumb_invocation *invocation, struct plumb_window_choice *window);
