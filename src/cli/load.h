@@ -22,7 +22,10 @@ plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part
 /* The option --window. MORE is what help says after it. */
 #define PLUMB_WINDOW_OPTION(more)                                                                  \
 	{                                                                                          \
-		.name = "window", .letter = 'w', .kind = PLUMB_OPTION_TEXT, .argument = "WINDOW",  \
+		.name = "window",                                                                  \
+		.letter = 'w',                                                                     \
+		.kind = PLUMB_OPTION_TEXT,                                                         \
+		.argument = "WINDOW",                                                              \
 		.choices = "all|startup|loop|rest",                                                \
 		.help = "show only this part of the run; loop is the main loop, loop:2 the "       \
 			"second loop" more ". WINDOW is one of",                                   \
