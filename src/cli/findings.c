@@ -38,6 +38,13 @@ print_paragraph(FILE *out, const char *label, const char *text, int width)
 	free(clean);
 }
 
+/* Of which part of the run a finding is; "" if of the whole. */
+static const char *
+words_of(const char *window)
+{
+	return !window ? "" : strcmp(window, "startup") ? " in the main loop" : " of start-up";
+}
+
 static void
 print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE *out)
 {
@@ -46,7 +53,7 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 
 	fprintf(out, "    %-*s", INDENT - 4, "saving");
 	if (f->saving_ns == PLUMB_UNKNOWN) {
-		fputs("unknown\n", out);
+		fprintf(out, "unknown%s\n", words_of(part.name));
 		return;
 	}
 	if (!f->saving_ns)
@@ -55,8 +62,7 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 		fprintf(out, "up to %s", plumb_format_time(text, f->saving_ns));
 	if (f->saving_ns && part.whole_ns > 0)
 		fprintf(out, " of %s", plumb_format_time(text, part.whole_ns));
-	if (f->saving_ns && part.name)
-		fputs(strcmp(part.name, "startup") ? " in the loop" : " of start-up", out);
+	fputs(words_of(part.name), out);
 	if (f->saving_ns && part.each_ns != PLUMB_UNKNOWN)
 		fprintf(out, ", %s of each iteration", plumb_format_time(text, part.each_ns));
 	if (!isnan(f->confidence))
@@ -177,10 +183,13 @@ plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int wid
 		const struct plumb_finding *f = &p->findings[i];
 		const char *title = plumb_text(p, f->title), *at = title ? title : PLUMB_DASH;
 		const char *severity = plumb_severity_name(f->severity);
-		int left = width - 12 - (int)strlen(severity) - 2;
+		const char *window = plumb_text(p, f->window);
+		bool in_loop = window && strcmp(window, "startup") != 0;
+		int left = width - 12 - (int)strlen(severity) - 2 - (in_loop ? 12 : 0);
 		char piece[8];
 
-		fprintf(out, "  %-10s%s: ", "finding", severity);
+		fprintf(out, "  %-10s%s%s: ", "finding", severity,
+		        in_loop ? " in the loop" : "");
 		if (plumb_columns(at) <= left) {
 			plumb_text_print(out, at);
 			fputc('\n', out);

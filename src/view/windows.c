@@ -94,19 +94,19 @@ add_devices(struct plumb_window_loop *loop, const struct plumb_profile *window)
 }
 
 static int
-describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profile,
+describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profile, bool detailed,
               struct plumb_error *error)
 {
 	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, loop->sum.number };
 	struct plumb_iterations found = { 0 };
 	struct plumb_profile window;
-	int code = plumb_window_profile(profile, &choice, &window, error);
+	int code;
 
+	if (!detailed)
+		return 0;
+	code = plumb_window_profile(profile, &choice, &window, error);
 	if (code < 0)
 		return code;
-	snprintf(loop->name, sizeof loop->name, "%s", window.window.name);
-	loop->mean_ns = part_of(loop->sum.wall_ns, loop->sum.iterations);
-	loop->spread_ns = PLUMB_UNKNOWN;
 	if (add_devices(loop, &window) < 0)
 		code = plumb_fail_memory(error, "for a window");
 	if (!code && loop->mean_ns != PLUMB_UNKNOWN &&
@@ -131,6 +131,21 @@ describe_startup(struct plumb_windows *w, const struct plumb_profile *profile,
 		code = plumb_fail_memory(error, "for start-up");
 	plumb_profile_free(&window);
 	return code;
+}
+
+static int
+add_loop(struct plumb_windows *w, const struct plumb_profile *profile,
+         const struct plumb_window_sum *sum, struct plumb_error *error)
+{
+	bool detailed = w->main == w->loop_count ||
+	                w->loop_count + (w->main == PLUMB_NONE) < PLUMB_WINDOWS_DETAILED;
+	struct plumb_window_loop *loop = &w->loops[w->loop_count++];
+
+	loop->sum = *sum;
+	loop->mean_ns = part_of(sum->wall_ns, sum->iterations);
+	loop->spread_ns = PLUMB_UNKNOWN;
+	plumb_window_name(profile, sum->kind, sum->number, loop->name);
+	return describe_loop(loop, profile, detailed, error);
 }
 
 int
@@ -161,8 +176,7 @@ plumb_windows_find(const struct plumb_profile *profile, struct plumb_windows *w,
 		} else if (sum->kind == PLUMB_WINDOW_LOOP) {
 			if (i == w->sums.main)
 				w->main = w->loop_count;
-			w->loops[w->loop_count].sum = *sum;
-			code = describe_loop(&w->loops[w->loop_count++], profile, error);
+			code = add_loop(w, profile, sum, error);
 		}
 	}
 	return code;

@@ -33,6 +33,10 @@ struct plumb_window_loop {
 	uint32_t device_count;
 };
 
+/* So many loops have devices and a spread, the main one among them: each costs a pass over the
+ * profile. */
+#define PLUMB_WINDOWS_DETAILED 8
+
 struct plumb_windows {
 	struct plumb_window_sums sums;
 	int64_t whole_ns;            /* the run */
