@@ -80,7 +80,8 @@ class UnitFailure(Exception):
 
 # What they measure is how processors are shared out, so no other test runs meanwhile, but one that computes and one that
 # waits may run side by side.
-ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_waiting.py": "waits"}
+ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_ranks_late.py": "waits",
+         "test_waiting.py": "waits"}
 BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
 
 

@@ -8,8 +8,17 @@ static const struct plumb_framework_part parts[] = {
 	{ "rccl", PLUMB_WORK_COMMUNICATION },
 	{ "all_reduce", PLUMB_WORK_COMMUNICATION },
 	{ "allreduce", PLUMB_WORK_COMMUNICATION },
+	{ "all-reduce", PLUMB_WORK_COMMUNICATION },
 	{ "all_gather", PLUMB_WORK_COMMUNICATION },
+	{ "allgather", PLUMB_WORK_COMMUNICATION },
+	{ "all-gather", PLUMB_WORK_COMMUNICATION },
 	{ "reduce_scatter", PLUMB_WORK_COMMUNICATION },
+	{ "reducescatter", PLUMB_WORK_COMMUNICATION },
+	{ "reduce-scatter", PLUMB_WORK_COMMUNICATION },
+	{ "all_to_all", PLUMB_WORK_COMMUNICATION },
+	{ "alltoall", PLUMB_WORK_COMMUNICATION },
+	{ "all-to-all", PLUMB_WORK_COMMUNICATION },
+	{ "collective-permute", PLUMB_WORK_COMMUNICATION },
 	{ "triton_", PLUMB_WORK_FUSED },
 	{ "attention", PLUMB_WORK_ATTENTION },
 	{ "flash", PLUMB_WORK_ATTENTION },
@@ -76,9 +85,9 @@ static const struct {
 	const char *gpu, *host;
 } advices[] = {
 	[PLUMB_WORK_COMMUNICATION] = {
-		.gpu = "GPUs exchange data here, and the time may be waiting for the slowest "
-		       "rank. Overlap it with computation, send less, and see plumb iters for "
-		       "the rank that comes last.",
+		/* What is known of the program comes first: communication.c. */
+		.gpu = "GPUs exchange data here. Let it run while they compute, and send less "
+		       "or less often.",
 		.host = "Processes exchange data here, and the time may be waiting for the "
 		        "slowest one. Overlap it with computation, or send less.",
 	},
@@ -140,15 +149,23 @@ static const struct {
 	},
 };
 
+enum plumb_work_kind
+plumb_advice_kind(const char *op, const char *kernel)
+{
+	enum plumb_work_kind kind = find_kind(op), other = find_kind(kernel);
+
+	return (kind == PLUMB_WORK_OTHER || kind == PLUMB_WORK_COPY) && other != PLUMB_WORK_OTHER
+	               ? other
+	               : kind;
+}
+
 const char *
 plumb_advice_for(const char *op, const char *kernel, bool gpu,
                  const struct plumb_framework_names *framework)
 {
-	enum plumb_work_kind kind = find_kind(op), other = find_kind(kernel);
+	enum plumb_work_kind kind = plumb_advice_kind(op, kernel);
 	const char *own;
 
-	if ((kind == PLUMB_WORK_OTHER || kind == PLUMB_WORK_COPY) && other != PLUMB_WORK_OTHER)
-		kind = other;
 	own = !framework ? NULL : gpu ? framework->advice[kind].gpu : framework->advice[kind].host;
 	return own ? own : gpu ? advices[kind].gpu : advices[kind].host;
 }

@@ -11,4 +11,7 @@
 const char *plumb_advice_for(const char *op, const char *kernel, bool gpu,
                              const struct plumb_framework_names *framework);
 
+/* What kind of work they are to that advice. */
+enum plumb_work_kind plumb_advice_kind(const char *op, const char *kernel);
+
 #endif

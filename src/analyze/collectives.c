@@ -17,9 +17,8 @@ plumb_collectives_apart(int64_t shortest)
 
 /* ---- which spans are collectives ---- */
 
-/* By context: is it one of a communication library? malloced; NULL: no memory. */
-static unsigned char *
-find_contexts(const struct plumb_profile *p)
+unsigned char *
+plumb_collective_contexts(const struct plumb_profile *p)
 {
 	unsigned char *is = calloc((size_t)p->contexts_count + 1, 1);
 
@@ -40,8 +39,9 @@ find_contexts(const struct plumb_profile *p)
 /* A number for the device and process of each stream that has spans, malloced, by track; *COUNT of
  * them. */
 static uint32_t *
-find_ranks(const struct plumb_profile *p, uint32_t *count)
+find_ranks(const struct plumb_gpu_work *work, uint32_t *count)
 {
+	const struct plumb_profile *p = work->profile;
 	uint32_t *ranks = malloc(((size_t)p->tracks_count + 1) * sizeof *ranks);
 	struct plumb_map map = { 0 };
 	bool done = ranks;
@@ -54,8 +54,7 @@ find_ranks(const struct plumb_profile *p, uint32_t *count)
 		uint32_t same;
 
 		ranks[t] = PLUMB_NONE;
-		if (track->kind != PLUMB_TRACK_STREAM ||
-		    plumb_profile_first_span(p, t) == plumb_profile_first_span(p, t + 1))
+		if (track->kind != PLUMB_TRACK_STREAM || work->first[t] == work->first[t + 1])
 			continue;
 		for (same = plumb_map_first(&map, hash, &at); same != PLUMB_MAP_NONE;
 		     same = plumb_map_next(&map, &at))
@@ -73,13 +72,13 @@ find_ranks(const struct plumb_profile *p, uint32_t *count)
 }
 
 static bool
-add_track(const struct plumb_profile *p, uint32_t track, uint32_t rank, const unsigned char *is,
+add_track(const struct plumb_gpu_work *work, uint32_t track, uint32_t rank, const unsigned char *is,
           struct plumb_collectives *found)
 {
-	uint32_t end = plumb_profile_first_span(p, track + 1);
+	const struct plumb_profile *p = work->profile;
 
-	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++) {
-		const struct plumb_span *span = &p->spans[i];
+	for (uint32_t i = work->first[track]; i < work->first[track + 1]; i++) {
+		const struct plumb_span *span = &work->spans[i];
 		struct plumb_collective_member *m;
 
 		if (!is[span->context] || !plumb_is_time(span->start_ns, span->end_ns))
@@ -92,6 +91,7 @@ add_track(const struct plumb_profile *p, uint32_t track, uint32_t rank, const un
 			.end_ns = span->end_ns,
 			.sequence = PLUMB_UNKNOWN,
 			.span = i,
+			.track = track,
 			.name = plumb_context_frame(p, span->context)->name,
 			.group = PLUMB_NONE,
 			.size = UINT32_MAX,
@@ -129,11 +129,11 @@ by_group(const void *x, const void *y)
 	return by_place(x, y);
 }
 
-/* The operation of SPAN's context, as a collective's frame around the kernel says it. */
+/* The operation of CONTEXT, as a collective's frame around the kernel says it. */
 static uint32_t
-operation_of(const struct plumb_profile *p, uint32_t span)
+operation_of(const struct plumb_profile *p, uint32_t context)
 {
-	uint32_t context = p->spans[span].context, parent = p->contexts[context].parent;
+	uint32_t parent = p->contexts[context].parent;
 
 	if (parent != PLUMB_NONE && plumb_context_frame(p, parent)->kind == PLUMB_FRAME_COLLECTIVE)
 		context = parent;
@@ -143,9 +143,10 @@ operation_of(const struct plumb_profile *p, uint32_t span)
 /* What the recording says of members, which are in the order of spans. ROWS, of the profile's, is
  * room. */
 static void
-take_groups(const struct plumb_profile *p, struct plumb_collectives *found,
+take_groups(const struct plumb_gpu_work *work, struct plumb_collectives *found,
             const struct plumb_collective **rows, uint32_t *groups)
 {
+	const struct plumb_profile *p = work->profile;
 	uint32_t count = p->collectives_count, group = 0;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -159,7 +160,7 @@ take_groups(const struct plumb_profile *p, struct plumb_collectives *found,
 	qsort(rows, count, sizeof *rows, by_place);
 	for (uint32_t i = 0, at = 0; i < found->members.count; i++) {
 		struct plumb_collective_member *m = &found->members.items[i];
-		uint32_t track = p->spans[m->span].track;
+		uint32_t track = m->track;
 
 		while (at < count &&
 		       (rows[at]->track < track ||
@@ -168,7 +169,7 @@ take_groups(const struct plumb_profile *p, struct plumb_collectives *found,
 		if (at == count || rows[at]->track != track || rows[at]->start_ns != m->start_ns)
 			continue;
 		m->group = groups[rows[at] - p->collectives];
-		m->name = operation_of(p, m->span);
+		m->name = operation_of(p, work->spans[m->span].context);
 		m->sequence = rows[at]->sequence;
 		if (rows[at]->size > 0 && rows[at]->size < UINT32_MAX)
 			m->size = (uint32_t)rows[at]->size;
@@ -327,8 +328,7 @@ match_members(const struct plumb_profile *p, struct plumb_collectives *found)
 	for (uint32_t i = 0; i < found->members.count; i++)
 		m[i].among = m[i].group;
 	if (!match_ends(p, found, PLUMB_COLLECTIVES_BY_GROUP) ||
-	    !plumb_collectives_streams(p, found) ||
-	    !match_ends(p, found, PLUMB_COLLECTIVES_BY_STREAM))
+	    !plumb_collectives_streams(found) || !match_ends(p, found, PLUMB_COLLECTIVES_BY_STREAM))
 		return false;
 	for (uint32_t i = 0; i < found->members.count; i++)
 		m[i].among = m[i].group == PLUMB_NONE ? 0 : PLUMB_NONE;
@@ -395,36 +395,52 @@ place_members(struct plumb_collectives *found)
 }
 
 static bool
-add_groups(const struct plumb_profile *p, struct plumb_collectives *found)
+add_groups(const struct plumb_gpu_work *work, struct plumb_collectives *found)
 {
+	const struct plumb_profile *p = work->profile;
 	size_t room = (size_t)p->collectives_count + 1;
 	const struct plumb_collective **rows = malloc(room * sizeof(struct plumb_collective *));
 	uint32_t *groups = malloc(room * sizeof *groups);
 	bool done = rows && groups;
 
 	if (done && p->collectives_count)
-		take_groups(p, found, rows, groups);
+		take_groups(work, found, rows, groups);
 	free(rows);
 	free(groups);
 	return done;
 }
 
 int
-plumb_collectives_find(const struct plumb_profile *p, struct plumb_collectives *found)
+plumb_collectives_find_in(const struct plumb_gpu_work *work, struct plumb_collectives *found)
 {
-	uint32_t ranks_count, *ranks = find_ranks(p, &ranks_count);
-	unsigned char *is = find_contexts(p);
-	bool done = ranks && is;
+	const struct plumb_profile *p = work->profile;
+	unsigned char *is = plumb_collective_contexts(p);
+	bool done;
 
 	*found = (struct plumb_collectives){ 0 };
-	for (uint32_t t = 0; done && ranks_count > 1 && t < p->tracks_count; t++)
-		if (ranks[t] != PLUMB_NONE)
-			done = add_track(p, t, ranks[t], is, found);
-	free(ranks);
+	found->rank_of = find_ranks(work, &found->rank_count);
+	done = found->rank_of && is;
+	for (uint32_t t = 0; done && found->rank_count > 1 && t < p->tracks_count; t++)
+		if (found->rank_of[t] != PLUMB_NONE)
+			done = add_track(work, t, found->rank_of[t], is, found);
 	free(is);
 	if (done && found->members.count)
-		done = add_groups(p, found) && match_members(p, found) && place_members(found);
+		done = add_groups(work, found) && match_members(p, found) && place_members(found);
 	return done ? 0 : PLUMB_ESYSTEM;
+}
+
+int
+plumb_collectives_find(const struct plumb_profile *p, struct plumb_collectives *found)
+{
+	struct plumb_gpu_work work;
+	int code = plumb_gpu_work_find(p, &work);
+
+	*found = (struct plumb_collectives){ 0 };
+	/* Callers know spans of the profile by their numbers. */
+	if (!code && !work.newest)
+		code = plumb_collectives_find_in(&work, found);
+	plumb_gpu_work_free(&work);
+	return code;
 }
 
 void
@@ -433,7 +449,8 @@ plumb_collectives_free(struct plumb_collectives *found)
 	plumb_vec_free(&found->members);
 	plumb_vec_free(&found->sets);
 	free(found->by_span);
-	found->by_span = NULL;
+	free(found->rank_of);
+	found->by_span = found->rank_of = NULL;
 }
 
 const struct plumb_collective_member *

@@ -27,7 +27,7 @@
 #define PLUMB_ANALYZE_COLLECTIVES_H
 
 #include "base/vec.h"
-#include "model/profile.h"
+#include "model/gpu_work.h"
 
 enum plumb_collectives_by {
 	PLUMB_COLLECTIVES_BY_SEQUENCE,
@@ -40,7 +40,8 @@ enum plumb_collectives_by {
 struct plumb_collective_member {
 	int64_t start_ns, end_ns;
 	int64_t sequence; /* PLUMB_UNKNOWN */
-	uint32_t span;
+	uint32_t span;    /* in the work that was searched */
+	uint32_t track;
 	uint32_t name;  /* string: the operation if the group is known, else the kernel */
 	uint32_t group; /* the same number on all ranks of a group; PLUMB_NONE: not known */
 	uint32_t size;  /* ranks of the group; UINT32_MAX: not known */
@@ -58,12 +59,17 @@ struct plumb_collectives {
 	PLUMB_VEC(struct plumb_collective_member) members; /* by set */
 	PLUMB_VEC(struct plumb_collective_set) sets;
 	uint32_t *by_span; /* places in members, by span */
+	uint32_t *rank_of; /* by track: the rank of a stream that has work, else PLUMB_NONE */
+	uint32_t rank_count;
 };
 
 /* Finds all spans that are collectives. A profile of one rank has none. Call plumb_collectives_free
  * even after an error. PLUMB_ESYSTEM: out of memory. */
 int plumb_collectives_find(const struct plumb_profile *profile,
                            struct plumb_collectives *found) PLUMB_MUST_CHECK;
+/* The same in WORK, which may be the newest work of a profile without spans. */
+int plumb_collectives_find_in(const struct plumb_gpu_work *work,
+                              struct plumb_collectives *found) PLUMB_MUST_CHECK;
 void plumb_collectives_free(struct plumb_collectives *found);
 
 /* What is known of SPAN; NULL: it is no collective. */
@@ -75,8 +81,9 @@ plumb_collectives_of(const struct plumb_collectives *found, uint32_t span);
 
 /* Private to collectives*.c: sets `among` to the number of the communicator that rule 3 finds, and
  * to PLUMB_NONE for the other members. False: out of memory. */
-bool
-plumb_collectives_streams(const struct plumb_profile *profile, struct plumb_collectives *found);
+bool plumb_collectives_streams(struct plumb_collectives *found);
+/* By context: is its GPU work communication? Malloced; NULL: out of memory. */
+unsigned char *plumb_collective_contexts(const struct plumb_profile *profile);
 /* Private too: how far apart two ends may be if the shorter span lasts SHORTEST. */
 int64_t plumb_collectives_apart(int64_t shortest);
 

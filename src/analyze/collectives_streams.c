@@ -31,7 +31,6 @@ struct link {
 };
 
 struct streams {
-	const struct plumb_profile *profile;
 	struct plumb_collectives *found;
 	PLUMB_VEC(struct channel) channels;
 	PLUMB_VEC(struct link) links;
@@ -42,7 +41,7 @@ struct streams {
 
 /* ---- channels ---- */
 
-/* For sorting; profile is the same for all. */
+/* For sorting. */
 struct keyed {
 	uint32_t track, name, member, rank;
 	int64_t end;
@@ -71,8 +70,8 @@ find_channels(struct streams *s)
 	for (uint32_t i = 0; keyed && i < count; i++) {
 		s->channel_of[i] = PLUMB_NONE;
 		if (m[i].group == PLUMB_NONE && m[i].set == PLUMB_NONE)
-			keyed[n++] = (struct keyed){ s->profile->spans[m[i].span].track, m[i].name,
-				                     i, m[i].rank, m[i].end_ns };
+			keyed[n++] =
+				(struct keyed){ m[i].track, m[i].name, i, m[i].rank, m[i].end_ns };
 	}
 	if (keyed && n)
 		qsort(keyed, n, sizeof *keyed, by_channel);
@@ -330,9 +329,9 @@ number_members(struct streams *s)
 }
 
 bool
-plumb_collectives_streams(const struct plumb_profile *profile, struct plumb_collectives *found)
+plumb_collectives_streams(struct plumb_collectives *found)
 {
-	struct streams s = { .profile = profile, .found = found };
+	struct streams s = { .found = found };
 	size_t room = (size_t)found->members.count + 1;
 	bool done;
 

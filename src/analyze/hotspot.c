@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analyze/advice.h"
+#include "analyze/communication.h"
 #include "analyze/group.h"
 #include "base/format.h"
 #include "model/metric.h"
@@ -198,7 +199,16 @@ write_advice(const struct hotspots *h, const struct level *level, const struct p
 	const char *kernel_name = !gpu || kernel.frame == PLUMB_NONE
 	                                  ? NULL
 	                                  : plumb_text(p, p->frames[kernel.frame].name);
-	if (level->by == PLUMB_BY_USER_LINE) {
+	bool line = level->by == PLUMB_BY_USER_LINE;
+	if (gpu &&
+	    plumb_advice_kind(level->by == PLUMB_BY_OPERATOR ? name : op_name,
+	                      level->by == PLUMB_BY_KERNEL ? name : kernel_name) ==
+	            PLUMB_WORK_COMMUNICATION &&
+	    (!line || kernel_share >= STANDS_OUT)) {
+		return plumb_communication_advice(
+			h->study, level->by == PLUMB_BY_KERNEL ? name : kernel_name, draft);
+	}
+	if (line) {
 		advice = plumb_advice_for(op_name, kernel_name, gpu, framework);
 		advise_line(&op, op_share, advice, draft);
 	} else if (level->by == PLUMB_BY_KERNEL) {

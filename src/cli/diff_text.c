@@ -312,6 +312,39 @@ print_families(const struct plumb_compared *c, FILE *out, int width)
 	return print_and_free(table, out, width);
 }
 
+/* What the host spends more or less time in, if that is what makes iterations longer or shorter. */
+static int
+print_host(const struct plumb_compared *c, FILE *out, int width)
+{
+	const struct plumb_diff_host *h = &c->host;
+	char step[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE], rows[2 * PLUMB_FORMAT_SIZE];
+	const char *than = h->step_change > 0 ? "more" : "less";
+	struct plumb_table *table;
+
+	if (!h->wanted)
+		return 0;
+	fprintf(out,
+	        "\nAn iteration takes %s %s, and the GPU idles %s %s; %s changes by %s only.\n",
+	        format_quantity(step, "ns", fabs(h->step_change)), than,
+	        format_quantity(idle, "ns", fabs(h->idle_change)), than, c->metric,
+	        format_signed_quantity(rows, "ns", h->row_change));
+	if (!h->metric) {
+		fputs("What the host did is not known: record both sides with plumb run --cpu.\n",
+		      out);
+		return 0;
+	}
+	fprintf(out, "%s of the host by %s (%s) explains it:\n\n", h->metric,
+	        plumb_diff_by_name(h->by), h->each ? "mean of iterations" : "sum of an iteration");
+	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	for (uint32_t i = 0; i < h->row_count; i++) {
+		char text[2000];
+
+		describe_row(c, h->rows[i], is_brief(width), text, sizeof text);
+		add_cells(table, &h->rows[i]->amount, "ns", text);
+	}
+	return print_and_free(table, out, width);
+}
+
 /* ---- gates ---- */
 
 void
@@ -349,6 +382,8 @@ plumb_diff_text(const struct plumb_compared *c, FILE *out, int width)
 	print_environment(&c->environment, out);
 	print_iterations(c, out);
 	code = print_measures(c, out, width);
+	if (!code)
+		code = print_host(c, out, width);
 	if (!code && c->table.count)
 		code = print_rows(c, out, width);
 	if (!code)

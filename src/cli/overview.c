@@ -2,11 +2,13 @@
 #include "cli/overview.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "analyze/overlap.h"
 #include "base/format.h"
 #include "cli/table.h"
+#include "view/gpu_shares.h"
 
 #define LABEL "  %-10s"
 #define SHARERS 8 /* processes of a shared device that are named */
@@ -69,10 +71,35 @@ print_work(int64_t count, const char *one, const char *several, int64_t ns, FILE
 	fputs(plumb_format_time(text, ns), out);
 }
 
+/* "computing 51 %, in collectives 49 % (waiting for other ranks 47 %), idle 0 % of 1.2 s" */
+static void
+print_shares(const struct plumb_gpu_share *share, bool all, FILE *out)
+{
+	const struct plumb_rank_sums *sums = &share->sums;
+	char text[PLUMB_FORMAT_SIZE];
+	double whole = (double)sums->whole_ns;
+
+	fprintf(out, ": computing %s", plumb_format_share(text, (double)sums->compute_ns, whole));
+	fprintf(out, ", in collectives %s",
+	        plumb_format_share(text, (double)sums->collectives_ns, whole));
+	if (sums->waiting_ns != PLUMB_UNKNOWN)
+		fprintf(out, " (waiting for other ranks %s)",
+		        plumb_format_share(text, (double)sums->waiting_ns, whole));
+	if (sums->copies_ns)
+		fprintf(out, ", copying %s",
+		        plumb_format_share(text, (double)sums->copies_ns, whole));
+	fprintf(out, ", idle %s", plumb_format_share(text, (double)sums->idle_ns, whole));
+	fprintf(out, " of %s (%s); ", plumb_format_time(text, sums->whole_ns),
+	        all ? "first to last work" : "the newest work");
+}
+
 static void
 print_device(const struct plumb_profile *p, const struct plumb_device *d,
-             const struct plumb_overview_device *times, FILE *out)
+             const struct plumb_overview_device *times, const struct plumb_gpu_shares *shares,
+             FILE *out)
 {
+	const struct plumb_gpu_share *share =
+		plumb_gpu_shares_of(shares, (uint32_t)(d - p->devices));
 	char text[PLUMB_FORMAT_SIZE];
 	const char *name = plumb_text(p, d->name);
 	int64_t span = times->span_ns;
@@ -84,7 +111,9 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d,
 		fprintf(out, " #%" PRId64, d->ordinal);
 	if (d->rank != PLUMB_UNKNOWN)
 		fprintf(out, " (rank %" PRId64 ")", d->rank);
-	if (known) {
+	if (share) {
+		print_shares(share, plumb_gpu_share_is_all(shares, share, d), out);
+	} else if (known) {
 		fprintf(out, ": busy %s of ",
 		        plumb_format_share(text, (double)d->busy_ns, (double)span));
 		fprintf(out, "%s (%s); ", plumb_format_time(text, span),
@@ -167,8 +196,33 @@ print_balance(const struct plumb_overview_balance *b, FILE *out)
 	        plumb_format_share(text, (double)b->most_ns - b->mean_ns, b->mean_ns));
 }
 
+/* "computing 50.8 % (rank 0) to 53.8 % (rank 1)": the shares PART of all ranks. */
 static void
-print_ranks(const struct plumb_profile *p, FILE *out)
+print_range(const struct plumb_gpu_shares *shares, const char *what, size_t part, FILE *out)
+{
+	const struct plumb_gpu_share *least = NULL, *most = NULL;
+	double lowest = 0, highest = 0;
+	char text[PLUMB_FORMAT_SIZE];
+
+	for (uint32_t i = 0; i < shares->count; i++) {
+		const struct plumb_gpu_share *s = &shares->items[i];
+		int64_t ns = *(const int64_t *)((const char *)&s->sums + part);
+		double share = (double)ns / (double)s->sums.whole_ns;
+
+		if (ns == PLUMB_UNKNOWN)
+			return;
+		if (!least || share < lowest)
+			least = s, lowest = share;
+		if (!most || share > highest)
+			most = s, highest = share;
+	}
+	fprintf(out, "%s %s", what, plumb_format_share(text, lowest, 1));
+	fprintf(out, " (rank %" PRId64 ") to ", least->rank);
+	fprintf(out, "%s (rank %" PRId64 ")", plumb_format_share(text, highest, 1), most->rank);
+}
+
+static void
+print_ranks(const struct plumb_profile *p, const struct plumb_gpu_shares *shares, FILE *out)
 {
 	struct plumb_overview_balance balance;
 	struct plumb_ranks ranks;
@@ -177,8 +231,15 @@ print_ranks(const struct plumb_profile *p, FILE *out)
 		return;
 	if (ranks.count > 1) {
 		fprintf(out, LABEL "%" PRIu32, "ranks", ranks.count);
-		if (plumb_overview_balance(p, &ranks, &balance))
+		if (plumb_gpu_shares_are_even(shares)) {
+			print_range(shares, "; their GPUs are computing",
+			            offsetof(struct plumb_rank_sums, compute_ns), out);
+			print_range(shares, ", waiting for other ranks",
+			            offsetof(struct plumb_rank_sums, waiting_ns), out);
+			fputs(" of their time", out);
+		} else if (plumb_overview_balance(p, &ranks, &balance)) {
 			print_balance(&balance, out);
+		}
 		fputc('\n', out);
 	}
 	plumb_ranks_free(&ranks);
@@ -217,14 +278,17 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	uint32_t most = most_devices > 0 ? (uint32_t)most_devices : 0, lines = 0, shown = 0;
 	struct plumb_overview overview = plumb_overview_make(profile);
 
+	struct plumb_gpu_shares shares;
+
+	plumb_gpu_shares_find(profile, &shares);
 	print_run(profile, &overview, out);
-	print_ranks(profile, out);
+	print_ranks(profile, &shares, out);
 	if (overview.no_gpu)
 		fprintf(out, LABEL "%s\n", "GPU", overview.no_gpu);
 	for (; shown < profile->devices_count && lines < most; shown++) {
 		struct plumb_overview_device times = plumb_overview_device(profile, shown);
 
-		print_device(profile, &profile->devices[shown], &times, out);
+		print_device(profile, &profile->devices[shown], &times, &shares, out);
 		lines++;
 		if (times.users > 1 && lines < most) {
 			print_sharing(profile, shown, times.users, out);
@@ -234,6 +298,7 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	if (profile->devices_count > shown)
 		fprintf(out, LABEL "and %" PRIu32 " more (see plumb report --json)\n", "",
 		        profile->devices_count - shown);
+	plumb_gpu_shares_free(&shares);
 	print_overlap(profile, out, most);
 	print_memory(profile, out, most);
 	for (uint32_t i = 0; i < overview.note_count; i++) {

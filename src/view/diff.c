@@ -208,6 +208,9 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	if (!code)
 		code = plumb_diff_table(c->diff, c->metric, &c->table, error);
 	if (!code)
+		code = plumb_diff_host_find(c->diff, &wanted, c->measures, c->measure_count,
+		                            c->metric, &c->host, error);
+	if (!code)
 		code = decide_gates(c, error);
 	return code ? code : choose_rows(c, query->top) < 0 ? plumb_fail_memory(error, NULL) : 0;
 }
@@ -215,6 +218,7 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 void
 plumb_compared_free(struct plumb_compared *c)
 {
+	plumb_diff_host_free(&c->host);
 	plumb_diff_table_free(&c->table);
 	plumb_diff_environment_free(&c->environment);
 	plumb_diff_free(c->diff);

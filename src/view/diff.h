@@ -15,6 +15,7 @@
 
 #include "analyze/answer.h"
 #include "analyze/diff/diff.h"
+#include "view/diff_host.h"
 
 #define PLUMB_DIFF_MEASURES 8 /* at most so many */
 
@@ -36,7 +37,8 @@ struct plumb_compared {
 	struct plumb_diff_measure measures[PLUMB_DIFF_MEASURES]; /* those that a side knows */
 	uint32_t measure_count;
 	struct plumb_diff_table table;
-	unsigned char *shown; /* by row */
+	struct plumb_diff_host host; /* rows of the host, if GPU time explains nothing */
+	unsigned char *shown;        /* by row */
 	uint32_t shown_count;
 	const struct plumb_gate *gates;
 	struct plumb_gate_result *results; /* by gate */

@@ -116,6 +116,17 @@ key_names(struct plumb_json *json, const char *key, const char *names)
 	free(copy);
 }
 
+/* What tells which row it is. */
+static void
+write_place(struct plumb_json *json, const struct plumb_diff_row *row)
+{
+	plumb_json_key_text(json, "name", row->name);
+	plumb_json_key_text(json, "kind", row->kind);
+	plumb_json_key_text(json, "file", row->file);
+	plumb_json_key_line(json, "line", row->line);
+	plumb_json_key_line(json, "after_line", row->after_line);
+}
+
 static void
 write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t number)
 {
@@ -130,11 +141,7 @@ write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t numb
 		                                                  : (int64_t)row->parent);
 		plumb_json_key_bool(json, "backward", row->backward);
 	}
-	plumb_json_key_text(json, "name", row->name);
-	plumb_json_key_text(json, "kind", row->kind);
-	plumb_json_key_text(json, "file", row->file);
-	plumb_json_key_line(json, "line", row->line);
-	plumb_json_key_line(json, "after_line", row->after_line);
+	write_place(json, row);
 	write_change(json, &row->amount);
 	if (context) {
 		plumb_json_key_object(json, "exclusive");
@@ -170,6 +177,39 @@ write_rows(struct plumb_json *json, const struct plumb_compared *c)
 		write_change(json, &c->table.families[i].amount);
 		plumb_json_end(json);
 	}
+	plumb_json_end(json);
+}
+
+/* The host's rows if they are what explains the change; else null. */
+static void
+write_host(struct plumb_json *json, const struct plumb_compared *c)
+{
+	const struct plumb_diff_host *h = &c->host;
+
+	plumb_json_key(json, "host");
+	if (!h->wanted) {
+		plumb_json_null(json);
+		return;
+	}
+	plumb_json_object(json);
+	plumb_json_key_number(json, "step_change", h->step_change);
+	plumb_json_key_number(json, "gpu_idle_change", h->idle_change);
+	plumb_json_key_number(json, "row_change", h->row_change);
+	plumb_json_key_text(json, "metric", h->metric);
+	plumb_json_key_text(json, "by", h->metric ? plumb_diff_by_name(h->by) : NULL);
+	plumb_json_key_text(json, "statistic",
+	                    !h->metric ? NULL
+	                    : h->each  ? "mean of iterations"
+	                               : "sum of an iteration");
+	plumb_json_key_number(json, "explained", h->metric ? h->explained : NAN);
+	plumb_json_key_array(json, "rows");
+	for (uint32_t i = 0; i < h->row_count; i++) {
+		plumb_json_object(json);
+		write_place(json, h->rows[i]);
+		write_change(json, &h->rows[i]->amount);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
 	plumb_json_end(json);
 }
 
@@ -238,6 +278,7 @@ write_json(const struct plumb_compared *c, const char *const *names, FILE *out)
 	write_iterations(json, c, names);
 	write_measures(json, c);
 	write_rows(json, c);
+	write_host(json, c);
 	write_gates(json, c);
 	plumb_json_end(json);
 	return plumb_json_finish(json);

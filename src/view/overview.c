@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/gpu_shares.h"
 #include "view/ledger.h"
 #include "view/render.h"
 #include "view/report_private.h"
@@ -366,6 +367,7 @@ plumb_overview_json_parts(const struct plumb_profile *profile, struct plumb_json
 	write_devices(json, profile);
 	write_memory(json, profile);
 	write_ranks(json, profile);
+	plumb_gpu_shares_json(profile, json);
 }
 
 int

@@ -48,8 +48,8 @@ bool plumb_overview_balance(const struct plumb_profile *profile, const struct pl
 /* How long recording was on, ns. PLUMB_UNKNOWN: it was on all the time, or nobody knows. */
 int64_t plumb_overview_recorded(const struct plumb_profile *profile);
 
-/* Write the key `run` of `report --json`, and the keys `processes`, `devices`, `memory` and
- * `ranks`. */
+/* Write the key `run` of `report --json`, and the keys `processes`, `devices`, `memory`,
+ * `ranks` and `gpu_work`. */
 void plumb_overview_json_run(const struct plumb_profile *profile, struct plumb_json *json);
 void plumb_overview_json_parts(const struct plumb_profile *profile, struct plumb_json *json);
 

@@ -651,3 +651,14 @@ mock_gap(uint32_t device, uint32_t stream, uint64_t ns)
 	*end = (*end ? *end : base) + ns;
 	pthread_mutex_unlock(&lock);
 }
+
+MOCK_EXPORT void
+mock_stream_until(uint32_t device, uint32_t stream, uint64_t ns)
+{
+	cuInit(0);
+	pthread_mutex_lock(&lock);
+	uint64_t *end = &ends[device % DEVICES][stream % STREAMS];
+	if (*end < ns)
+		*end = ns;
+	pthread_mutex_unlock(&lock);
+}

@@ -83,6 +83,10 @@ int mock_graph_launch(void *graph, uint32_t stream);
 /* Moves a stream's end by NS: a gap of idleness. */
 void mock_gap(uint32_t device, uint32_t stream, uint64_t ns);
 
+/* What the stream does next starts no earlier than NS of the stand-in GPU's clock: processes that
+ * agree on times are ranks of one job. */
+void mock_stream_until(uint32_t device, uint32_t stream, uint64_t ns);
+
 /* The stand-in GPU's clock, ns. */
 uint64_t mock_now(void);
 int mock_is_initialised(void); /* cuInit was called, or is running on this thread */

@@ -141,6 +141,11 @@ struct plumb_framework_names {
 	struct {
 		const char *gpu, *host; /* for time on the GPU, on the host */
 	} advice[PLUMB_WORK_KINDS];
+	/* Of collectives: how gradients, and how parts of parameters, can be sent while the GPU
+	 * computes; how fewer and larger ones can do; how to send fewer bytes. */
+	struct {
+		const char *reduce, *gather, *small, *bytes;
+	} communication;
 	const char *short_kernels; /* a part launches many short kernels */
 	const char *slow_host;     /* the host does not keep up with the GPU */
 	/* Needed if PLACES has a loader. */

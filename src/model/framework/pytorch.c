@@ -137,6 +137,7 @@ static const struct plumb_framework_function places[] = {
 
 static const struct plumb_framework_part parts[] = {
 	{ "c10d::", PLUMB_WORK_COMMUNICATION },
+	{ "c10d_functional::", PLUMB_WORK_COMMUNICATION },
 	{ "record_param_comms", PLUMB_WORK_COMMUNICATION },
 	{ "compiledfunction", PLUMB_WORK_FUSED },
 	{ 0 },
@@ -165,10 +166,8 @@ const struct plumb_framework_names plumb_framework_pytorch = {
 	.fused = "_fused_",
 	.advice = {
 		[PLUMB_WORK_COMMUNICATION] = {
-			.gpu = "GPUs exchange data here, and the time may be waiting for the "
-		       "slowest rank. Overlap it with computation, send less (larger gradient "
-		       "accumulation, bf16 gradients), and see plumb iters for the rank that "
-		       "comes last.",
+			.gpu = "GPUs exchange data here. Let it run while they compute, and send "
+		       "less or less often.",
 		},
 		[PLUMB_WORK_ATTENTION] = {
 			.gpu = "Use torch.nn.functional.scaled_dot_product_attention with bf16 or "
@@ -239,6 +238,18 @@ const struct plumb_framework_names plumb_framework_pytorch = {
 			.host = "Call it less often, or with smaller or fewer inputs, or look for "
 		        "a faster operator with the same result.",
 		},
+	},
+	.communication = {
+		.reduce = "DistributedDataParallel sends gradients in buckets during the backward "
+			  "pass: the last bucket is not hidden, so try other sizes "
+			  "(bucket_cap_mb) and gradient_as_bucket_view=True.",
+		.gather = "FSDP can fetch the next layer's parameters while this one computes: "
+			  "wrap each layer on its own, and use backward_prefetch=BACKWARD_PRE and "
+			  "forward_prefetch=True (FSDP2: set_modules_to_forward_prefetch).",
+		.small = "Give DistributedDataParallel larger buckets (bucket_cap_mb), or reduce "
+			 "several tensors in one call.",
+		.bytes = "Fewer bytes: gradients in bf16 (bf16_compress_hook, or MixedPrecision of "
+			 "FSDP), and gradient accumulation with no_sync().",
 	},
 	.short_kernels = "Each kernel reads and writes memory and has to be launched. Let "
 			 "torch.compile fuse this part, or use a fused operator (a loss function "

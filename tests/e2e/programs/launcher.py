@@ -49,6 +49,8 @@ alloc = _function(_driver, "mock_alloc", c_uint64, c_size_t, c_int)
 free = _function(_driver, "mock_free", c_int, c_uint64, c_int)
 # DEVICE, STREAM, NS
 gap = _function(_driver, "mock_gap", None, c_uint32, c_uint32, c_uint64)
+# DEVICE, STREAM, NS
+stream_until = _function(_driver, "mock_stream_until", None, c_uint32, c_uint32, c_uint64)
 mock_set = _function(_driver, "mock_set", c_int, c_char_p, ctypes.c_longlong)
 mock_get = _function(_driver, "mock_get", ctypes.c_longlong, c_char_p)
 capture_begin = _function(_driver, "mock_capture_begin", c_int, c_uint32)
