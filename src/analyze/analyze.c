@@ -17,11 +17,9 @@ extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion
 	plumb_analysis_ranks, plumb_analysis_stalls, plumb_analysis_startup;
 
 const struct plumb_analysis *const plumb_analyses[] = {
-	&plumb_analysis_hotspot,    &plumb_analysis_fusion,
-	&plumb_analysis_balance,    &plumb_analysis_latency,
-	&plumb_analysis_iterations, &plumb_analysis_ranks,
-	&plumb_analysis_stalls,     &plumb_analysis_startup,
-	NULL,
+	&plumb_analysis_hotspot, &plumb_analysis_fusion,     &plumb_analysis_balance,
+	&plumb_analysis_latency, &plumb_analysis_iterations, &plumb_analysis_ranks,
+	&plumb_analysis_stalls,  &plumb_analysis_startup,    NULL,
 };
 
 const char *

@@ -188,8 +188,7 @@ plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int wid
 		int left = width - 12 - (int)strlen(severity) - 2 - (in_loop ? 12 : 0);
 		char piece[8];
 
-		fprintf(out, "  %-10s%s%s: ", "finding", severity,
-		        in_loop ? " in the loop" : "");
+		fprintf(out, "  %-10s%s%s: ", "finding", severity, in_loop ? " in the loop" : "");
 		if (plumb_columns(at) <= left) {
 			plumb_text_print(out, at);
 			fputc('\n', out);

@@ -75,6 +75,7 @@ print_range(const struct plumb_window_loop *loop, const char *before, size_t mem
 	return true;
 }
 
+/* "; in each GPU 0 is busy 48 ms, waits for the host 12 ms". What waits in a collective is busy. */
 static void
 print_devices(const struct plumb_profile *p, const struct plumb_window_loop *loop, FILE *out)
 {
@@ -84,19 +85,23 @@ print_devices(const struct plumb_profile *p, const struct plumb_window_loop *loo
 	if (!loop->device_count)
 		return;
 	if (several)
-		snprintf(before, sizeof before, "; in each %" PRIu32 " GPUs work",
+		snprintf(before, sizeof before, "; in each %" PRIu32 " GPUs are busy",
 		         loop->device_count);
 	else if (p->devices[loop->devices[0].device].ordinal == PLUMB_UNKNOWN)
-		snprintf(before, sizeof before, "; in each the GPU works");
+		snprintf(before, sizeof before, "; in each the GPU is busy");
 	else
-		snprintf(before, sizeof before, "; in each GPU %" PRId64 " works",
+		snprintf(before, sizeof before, "; in each GPU %" PRId64 " is busy",
 		         p->devices[loop->devices[0].device].ordinal);
-	if (!print_range(loop, before, offsetof(struct plumb_window_loop_device, work_ns), out))
+	if (!print_range(loop, before, offsetof(struct plumb_window_loop_device, busy_ns), out))
 		return;
+	if (print_range(loop, " (waiting for other ranks",
+	                offsetof(struct plumb_window_loop_device, wait_ns), out))
+		fputc(')', out);
+	if (print_range(loop, " (only copying", offsetof(struct plumb_window_loop_device, copy_ns),
+	                out))
+		fputc(')', out);
 	print_range(loop, several ? ", wait for the host" : ", waits for the host",
 	            offsetof(struct plumb_window_loop_device, idle_ns), out);
-	print_range(loop, several ? ", copy between iterations" : ", copies between iterations",
-	            offsetof(struct plumb_window_loop_device, copy_ns), out);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyze/iterations.h"
+#include "analyze/rank_waits.h"
 
 #define EXACT_LEAST 4  /* iterations that show a spread */
 #define EXACT_NEAR 1.5 /* they must be about as long as the loop's */
@@ -42,8 +43,42 @@ find_spread(const struct plumb_iteration_level *level, int64_t mean_ns)
 	return llround(fmin(sqrt(m2 / (count - 1)), 9e18));
 }
 
+static int64_t
+part_of(int64_t ns, int64_t iterations)
+{
+	return ns == PLUMB_UNKNOWN || iterations <= 0 ? PLUMB_UNKNOWN
+	                                              : llround((double)ns / (double)iterations);
+}
+
+/* What is known of single iterations: TRACK has some whose times are known. */
 static void
-add_exact(struct plumb_window_loop *loop, const struct plumb_iterations *found)
+add_waits(struct plumb_window_loop *loop, const struct plumb_iteration_track *track,
+          const struct plumb_rank_waits *waits)
+{
+	const struct plumb_iteration_level *level = &track->levels[0];
+	int64_t from = level->items[0].start_ns, to = level->items[level->count - 1].start_ns;
+
+	for (uint32_t r = 0; r < waits->count; r++) {
+		const struct plumb_waiting_rank *rank = &waits->ranks[r];
+		struct plumb_rank_sums sums;
+
+		if (rank->device != track->device || rank->process != track->process)
+			continue;
+		sums = plumb_rank_waits_sum(waits, r, from, to);
+		for (uint32_t d = 0; d < loop->device_count; d++) {
+			struct plumb_window_loop_device *device = &loop->devices[d];
+			if (device->device != rank->device)
+				continue;
+			device->copy_ns = part_of(sums.copies_ns, level->count - 1);
+			device->wait_ns =
+				rank->all ? part_of(sums.waiting_ns, level->count - 1) : 0;
+		}
+	}
+}
+
+static void
+add_exact(struct plumb_window_loop *loop, const struct plumb_iterations *found,
+          const struct plumb_rank_waits *waits)
 {
 	for (uint32_t t = 0; t < found->count; t++) {
 		const struct plumb_iteration_level *level = level_of(&found->tracks[t]);
@@ -53,17 +88,8 @@ add_exact(struct plumb_window_loop *loop, const struct plumb_iterations *found)
 			continue;
 		if (loop->spread_ns == PLUMB_UNKNOWN)
 			loop->spread_ns = spread;
-		for (uint32_t d = 0; d < loop->device_count; d++)
-			if (loop->devices[d].device == found->tracks[t].device)
-				loop->devices[d].copy_ns = level->overlap.average;
+		add_waits(loop, &found->tracks[t], waits);
 	}
-}
-
-static int64_t
-part_of(int64_t ns, int64_t iterations)
-{
-	return ns == PLUMB_UNKNOWN || iterations <= 0 ? PLUMB_UNKNOWN
-	                                              : llround((double)ns / (double)iterations);
 }
 
 static int
@@ -84,9 +110,10 @@ add_devices(struct plumb_window_loop *loop, const struct plumb_profile *window)
 			busy = wall;
 		loop->devices[loop->device_count++] = (struct plumb_window_loop_device){
 			.device = d,
-			.work_ns = part_of(busy, iterations),
+			.busy_ns = part_of(busy, iterations),
 			.idle_ns = busy == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
 			                                 : part_of(wall - busy, iterations),
+			.wait_ns = PLUMB_UNKNOWN,
 			.copy_ns = PLUMB_UNKNOWN,
 		};
 	}
@@ -99,6 +126,7 @@ describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profil
 {
 	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, loop->sum.number };
 	struct plumb_iterations found = { 0 };
+	struct plumb_rank_waits waits = { 0 };
 	struct plumb_profile window;
 	int code;
 
@@ -109,9 +137,14 @@ describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profil
 		return code;
 	if (add_devices(loop, &window) < 0)
 		code = plumb_fail_memory(error, "for a window");
-	if (!code && loop->mean_ns != PLUMB_UNKNOWN &&
-	    !(code = plumb_iterations_find(&window, NULL, &found, error)))
-		add_exact(loop, &found);
+	if (!code && loop->mean_ns != PLUMB_UNKNOWN) {
+		code = plumb_iterations_find(&window, NULL, &found, error);
+		if (!code && plumb_rank_waits_find(&window, &waits) < 0)
+			code = plumb_fail_memory(error, "for a window");
+		if (!code)
+			add_exact(loop, &found, &waits);
+		plumb_rank_waits_free(&waits);
+	}
 	plumb_iterations_free(&found);
 	plumb_profile_free(&window);
 	return code;
@@ -245,8 +278,9 @@ write_device(struct plumb_json *json, const struct plumb_window_loop_device *dev
 {
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "device", device->device);
-	plumb_json_key_quantity(json, "work_ns", device->work_ns);
+	plumb_json_key_quantity(json, "busy_ns", device->busy_ns);
 	plumb_json_key_quantity(json, "idle_ns", device->idle_ns);
+	plumb_json_key_quantity(json, "wait_ns", device->wait_ns);
 	plumb_json_key_quantity(json, "copy_ns", device->copy_ns);
 	plumb_json_end(json);
 }

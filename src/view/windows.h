@@ -18,9 +18,11 @@
 /* A device in one iteration; PLUMB_UNKNOWN where it is not known. */
 struct plumb_window_loop_device {
 	uint32_t device;
-	int64_t work_ns; /* it has work */
+	int64_t busy_ns; /* it has work: kernels, copies, sets */
 	int64_t idle_ns; /* it has none: it waits for the host */
-	int64_t copy_ns; /* copies from the host run between the kernels of two iterations */
+	/* Of busy_ns, in the iterations with known times: */
+	int64_t wait_ns; /* in collectives for other ranks */
+	int64_t copy_ns; /* copies and sets, while no kernel runs */
 };
 
 struct plumb_window_loop {

@@ -50,12 +50,15 @@ test_one_iteration(void **state)
 	/* By turns 59 and 61 ms: 19 times, 10 of them 61. */
 	assert_in_range(w.loops[0].spread_ns, 1025000, 1027000);
 	assert_int_equal(w.loops[0].device_count, 1);
-	assert_int_equal(w.loops[0].devices[0].work_ns, 48 * WINDOWS_MS);
+	assert_int_equal(w.loops[0].devices[0].busy_ns, 48 * WINDOWS_MS);
 	assert_int_equal(w.loops[0].devices[0].idle_ns, 12 * WINDOWS_MS);
+	assert_int_equal(w.loops[0].devices[0].wait_ns, 0);
+	assert_int_equal(w.loops[0].devices[0].copy_ns, 0);
+	assert_int_equal(w.loops[1].devices[0].copy_ns, PLUMB_UNKNOWN);
 	/* The newest work has none of the second loop. */
 	assert_int_equal(w.loops[1].mean_ns, 20 * WINDOWS_MS);
 	assert_int_equal(w.loops[1].spread_ns, PLUMB_UNKNOWN);
-	assert_int_equal(w.loops[1].devices[0].work_ns, 10 * WINDOWS_MS);
+	assert_int_equal(w.loops[1].devices[0].busy_ns, 10 * WINDOWS_MS);
 	plumb_windows_free(&w);
 	plumb_profile_free(&profile);
 }
