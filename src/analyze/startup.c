@@ -65,30 +65,72 @@ is_host_time(uint32_t metric, bool sampled)
 	               : metric == PLUMB_METRIC_OP_TIME;
 }
 
-/* The process whose main thread does most, by TRACKS with its sums; or PLUMB_NONE. A launcher only
- * waits. */
-static uint32_t
-choose_process(const struct plumb_profile *p, const struct plumb_value *values, uint32_t count,
-               uint32_t metric)
+/* By process: how much of METRIC its main thread has. Malloced. */
+static int64_t *
+add_main_threads(const struct plumb_profile *p, uint32_t metric)
 {
 	int64_t *sums = calloc(p->processes_count + 1u, sizeof *sums);
+
+	for (uint32_t i = 0; sums && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		const struct plumb_track *t =
+			v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
+		if (t && v->metric == metric && v->sum > 0 && t->kind == PLUMB_TRACK_THREAD &&
+		    t->process < p->processes_count && t->tid == p->processes[t->process].pid)
+			sums[t->process] = plumb_add(sums[t->process], v->sum);
+	}
+	return sums;
+}
+
+/* A launcher waits, and a compiler's worker computes for another process: what counts are processes
+ * that use a GPU or, if none does, that call operators. */
+static bool *
+find_candidates(const struct plumb_profile *p, const int64_t *operators)
+{
+	bool *candidates = calloc(p->processes_count + 1u, sizeof *candidates), any = false;
+
+	for (uint32_t i = 0; candidates && i < p->device_processes_count; i++)
+		any = candidates[p->device_processes[i].process] = true;
+	for (uint32_t i = 0; candidates && !any && i < p->processes_count; i++)
+		candidates[i] = operators[i] > 0;
+	for (uint32_t i = 0; candidates && i < p->processes_count; i++)
+		any |= candidates[i];
+	for (uint32_t i = 0; candidates && !any && i < p->processes_count; i++)
+		candidates[i] = true;
+	return candidates;
+}
+
+/* The process with the most of SUMS, or PLUMB_NONE. */
+static uint32_t
+find_most(const struct plumb_profile *p, const int64_t *sums, const bool *candidates)
+{
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t i = 0; sums && i < count; i++) {
-		const struct plumb_track *t;
-		if (values[i].metric != metric || values[i].track >= p->tracks_count ||
-		    values[i].sum <= 0)
-			continue;
-		t = &p->tracks[values[i].track];
-		if (t->kind == PLUMB_TRACK_THREAD && t->process < p->processes_count &&
-		    t->tid == p->processes[t->process].pid)
-			sums[t->process] = plumb_add(sums[t->process], values[i].sum);
-	}
-	for (uint32_t i = 0; sums && i < p->processes_count; i++)
-		if (sums[i] > 0 && (best == PLUMB_NONE || sums[i] > sums[best]))
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		if (candidates[i] && sums[i] > 0 && (best == PLUMB_NONE || sums[i] > sums[best]))
 			best = i;
-	free(sums);
 	return best;
+}
+
+/* Sets the process whose main thread does most, and by what that is known. False: no memory. */
+static bool
+choose_process(const struct plumb_profile *p, struct plumb_startup *startup)
+{
+	int64_t *samples = add_main_threads(p, PLUMB_METRIC_CPU_TIME);
+	int64_t *operators = add_main_threads(p, PLUMB_METRIC_OP_TIME);
+	bool *candidates = operators ? find_candidates(p, operators) : NULL;
+	bool ok = samples && candidates;
+
+	if (ok) {
+		startup->process = find_most(p, samples, candidates);
+		startup->sampled = startup->process != PLUMB_NONE;
+		if (!startup->sampled)
+			startup->process = find_most(p, operators, candidates);
+	}
+	free(samples);
+	free(operators);
+	free(candidates);
+	return ok;
 }
 
 /* ---- what for ---- */
@@ -160,16 +202,13 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
 	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where);
 	int64_t *at = calloc(p->contexts_count + 1u, sizeof *at);
+	bool ok;
 
-	*startup = (struct plumb_startup){ .wall_ns = p->run.wall_ns };
+	*startup = (struct plumb_startup){ .wall_ns = p->run.wall_ns, .process = PLUMB_NONE };
 	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
 		startup->context[k] = PLUMB_NONE;
-	startup->process = choose_process(p, p->values, p->values_count, PLUMB_METRIC_CPU_TIME);
-	startup->sampled = startup->process != PLUMB_NONE;
-	if (!startup->sampled)
-		startup->process =
-			choose_process(p, p->values, p->values_count, PLUMB_METRIC_OP_TIME);
-	if (kinds && where && at && startup->process != PLUMB_NONE) {
+	ok = kinds && where && at && choose_process(p, startup);
+	if (ok && startup->process != PLUMB_NONE) {
 		find_kinds(p, kinds, where);
 		add_times(p, kinds, where, at, startup);
 		if (!startup->sampled)
@@ -178,7 +217,7 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	free(at);
 	free(where);
 	free(kinds);
-	return kinds && where && at ? PLUMB_OK : PLUMB_ESYSTEM;
+	return ok ? PLUMB_OK : PLUMB_ESYSTEM;
 }
 
 /* ---- findings ---- */

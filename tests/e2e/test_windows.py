@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """--window and --per-iteration of each verb, on a profile with known windows (tests/golden/windows.h): start-up of
 21.4 s, training of 24 s (400 iterations, 48 ms of GPU time each), evaluation of 2 s (100 iterations), the rest."""
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -149,3 +152,45 @@ def test_python_reads_windows(path):
     with plumb.Profile(path, window="loop:2") as window:
         node, = (node for node in window.kernels if node.exclusive["gpu.time"].count)
         assert node.exclusive["gpu.time"].std == 100000
+
+
+COMPILES = textwrap.dedent("""\
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU())
+    compiled = torch.compile(model, backend="eager") if hasattr(torch, "compile") else model
+    for size in range(2, 30):
+        torch._dynamo.reset() if hasattr(torch, "compile") else None
+        compiled(torch.ones(size, 32))
+    """)
+
+
+def add_startup(path):
+    """Makes all of a profile but its last tenth start-up: it has no GPU work in which a loop could be found."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        start, wall = database.execute("SELECT start_ns, wall_ns FROM run").fetchone()
+        assert database.execute("SELECT count(*) FROM windows").fetchone() == (0,)
+        end = start + wall * 9 // 10
+        database.execute("INSERT INTO windows VALUES (0, 0, 'startup', 0, NULL), (1, 0, 'loop', 1, 28)")
+        database.execute("INSERT INTO window_stretches VALUES (0, 0, ?, ?), (1, 1, ?, ?)",
+                         (start, end, end, start + wall))
+        database.execute("INSERT INTO window_values SELECT id, 0, context, metric, track, sum, count, m2, from_device, "
+                         "to_device FROM context_values")
+        database.commit()
+
+
+def test_imports_and_compiling_are_told_apart(record, tmp_path, torch_python):
+    """With samples of a real PyTorch: what is under Dynamo is compiling, also when it imports."""
+    (tmp_path / "compiles.py").write_text(COMPILES)
+    recording = record(torch_python, "compiles.py", options=("--cpu=500", "-q"))
+    assert recording.returncode == 0, recording.stderr
+    add_startup(recording.path)
+    report = answer("report", recording.path)
+    startup = next(w for w in report["windows"] if w["name"] == "startup")
+    parts = {part["name"]: part["ns"] for part in startup["parts"]}
+    assert parts["imports"] > 100 * MS
+    newest = subprocess.run([torch_python, "-c", "import torch; print(hasattr(torch, 'compile'))"],
+                            capture_output=True, text=True).stdout.strip() == "True"
+    assert (parts.get("compiling", 0) > 100 * MS) == newest
+    text = plumb_command("report", recording.path).stdout
+    assert ", imports" in text or ": imports" in text
