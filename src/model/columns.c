@@ -350,7 +350,7 @@ static const struct plumb_row_column windows_columns[] = {
 static const struct plumb_row_column window_stretches_columns[] = {
 	{ ID("window", window, WINDOWS), .order = 1 },
 	{ CELL("start_ns", NUMBER, start_ns), .order = 2 },
-	{ END("end_ns", end_ns, start_ns) },
+	{ CELL("end_ns", NUMBER, end_ns) },
 };
 #undef ROW
 

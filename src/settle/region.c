@@ -98,6 +98,8 @@ take_records(struct plumb_settle_region *region)
 	}
 	plumb_settle_tallies(region);
 	plumb_settle_memories(region);
+	if (!region->is_run)
+		plumb_settle_copies(region);
 	plumb_settle_balance(region, records);
 }
 

@@ -33,6 +33,8 @@ plumb_settler_free(struct plumb_settler *settler)
 	plumb_vec_free(&settler->contexts);
 	plumb_vec_free(&settler->devices);
 	plumb_vec_free(&settler->processes);
+	for (uint32_t i = 0; i < settler->runs.count; i++)
+		plumb_settle_copies_free(&settler->runs.items[i].copies);
 	plumb_vec_free(&settler->runs);
 	plumb_vec_free(&settler->shares);
 	plumb_vec_free(&settler->rings);

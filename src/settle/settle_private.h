@@ -13,6 +13,7 @@
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
  *   memory.c       allocations and peaks
+ *   copies.c       the parts of the run, and what values added up in them
  *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   samples.c      moments of CPU samples, which lie among them
  *   ledger.c       tallies, and what follows from them; overhead
@@ -25,6 +26,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/builder.h"
+#include "region/copies.h"
 #include "region/reader.h"
 #include "settle/inductor.h"
 #include "settle/settle.h"
@@ -85,6 +87,15 @@ struct plumb_settle_process {
 	int64_t seen; /* the latest time that anything of it tells */
 };
 
+/* The parts of a run and what values added up in them; all pointers lead into BYTES. */
+struct plumb_settle_copies {
+	char *bytes; /* NULL: unknown */
+	const struct plumb_copies_part *parts;
+	const struct plumb_copies_region *regions;
+	const struct plumb_copies_entry *entries;
+	uint32_t part_count, region_count;
+};
+
 /* What `plumb run` wrote about a folder's run. */
 struct plumb_settle_run {
 	bool known;
@@ -95,6 +106,7 @@ struct plumb_settle_run {
 	 * (0: off). */
 	bool was_off;
 	int64_t recorded, since;
+	struct plumb_settle_copies copies;
 };
 
 /* A code object of one or several processes. */
@@ -244,6 +256,19 @@ void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record);
 void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
+
+/* The builder's number of a metric in the region; 0: unknown. */
+uint32_t plumb_settle_metric_of(const struct plumb_settle_region *region, uint32_t number);
+/* A variant without a place and numbers. */
+struct plumb_variant plumb_settle_kernel_shape(const struct plumb_record_variant *record);
+struct plumb_variant plumb_settle_operator_shape(uint32_t shapes);
+
+/* ---- copies.c ---- */
+/* Reads what `plumb run` noted in the folder. */
+void plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint32_t number);
+void plumb_settle_copies_free(struct plumb_settle_copies *copies);
+/* After the region's records: its process gets the parts of the run. */
+void plumb_settle_copies(struct plumb_settle_region *region);
 
 /* ---- native.c ---- */
 /* The frames of a native node, outermost first: how many, and *FRAMES (valid until the next call).

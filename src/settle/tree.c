@@ -239,9 +239,8 @@ plumb_settle_metric(struct plumb_settle_region *region, const struct plumb_recor
 			plumb_settle_string(region, record->unit));
 }
 
-/* The builder's number of a metric in the region; 0: unknown. */
-static uint32_t
-metric_of(const struct plumb_settle_region *region, uint32_t number)
+uint32_t
+plumb_settle_metric_of(const struct plumb_settle_region *region, uint32_t number)
 {
 	if (number < PLUMB_METRIC_USER)
 		return number < PLUMB_METRIC_COUNT ? number : 0;
@@ -253,7 +252,7 @@ void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record)
 {
 	struct plumb_value value = {
-		.metric = metric_of(region, record->metric),
+		.metric = plumb_settle_metric_of(region, record->metric),
 		.sum = record->sum,
 		.count = record->count,
 		.min = record->min,
@@ -309,24 +308,47 @@ add_variant(struct plumb_settle_region *region, struct plumb_variant *variant, p
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
 }
 
-void
-plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record)
+struct plumb_variant
+plumb_settle_kernel_shape(const struct plumb_record_variant *record)
 {
 	struct plumb_variant variant = {
+		.shapes = PLUMB_NONE,
 		.registers = record->registers,
 		.static_shared = record->static_shared,
 		.dynamic_shared = record->dynamic_shared,
 		.occupancy = plumb_settle_number32(record->occupancy),
-		.count = record->count,
-		.time = record->time,
-		.min = record->min,
-		.max = record->max,
 	};
 
 	for (int i = 0; i < 3; i++) {
 		variant.grid[i] = record->grid[i];
 		variant.block[i] = record->block[i];
 	}
+	return variant;
+}
+
+struct plumb_variant
+plumb_settle_operator_shape(uint32_t shapes)
+{
+	return (struct plumb_variant){
+		.shapes = shapes,
+		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.registers = PLUMB_UNKNOWN,
+		.static_shared = PLUMB_UNKNOWN,
+		.dynamic_shared = PLUMB_UNKNOWN,
+		.occupancy = PLUMB_UNKNOWN,
+	};
+}
+
+void
+plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record)
+{
+	struct plumb_variant variant = plumb_settle_kernel_shape(record);
+
+	variant.count = record->count;
+	variant.time = record->time;
+	variant.min = record->min;
+	variant.max = record->max;
 	if (is_torn(&record->sequence))
 		drop_value(region, PLUMB_FATE_TORN);
 	else if (variant.count)
@@ -336,19 +358,12 @@ plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_reco
 void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record)
 {
-	struct plumb_variant variant = {
-		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-		.registers = PLUMB_UNKNOWN,
-		.static_shared = PLUMB_UNKNOWN,
-		.dynamic_shared = PLUMB_UNKNOWN,
-		.occupancy = PLUMB_UNKNOWN,
-		.count = record->count,
-		.time = record->time,
-		.min = record->min,
-		.max = record->max,
-	};
+	struct plumb_variant variant = plumb_settle_operator_shape(PLUMB_NONE);
 
+	variant.count = record->count;
+	variant.time = record->time;
+	variant.min = record->min;
+	variant.max = record->max;
 	if (is_torn(&record->sequence))
 		drop_value(region, PLUMB_FATE_TORN);
 	else if (variant.count)

@@ -64,7 +64,7 @@ plumb_store_is_ours(const char *path)
 }
 
 static int
-check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
+check_header(const unsigned char *header, ssize_t bytes, uint64_t size, uint32_t *number,
              struct plumb_error *error)
 {
 	if (!bytes)
@@ -85,6 +85,12 @@ check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
 			"newer plumb",
 			schema, PLUMB_STORE_SCHEMA);
 	*number = schema;
+	/* SQLite takes a page that is cut off for a whole one. */
+	uint32_t page = (uint32_t)header[16] << 8 | header[17];
+	if (size % (page == 1 ? 65536 : page < 512 ? 512 : page))
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "the profile is damaged: its end is missing; copy the file "
+		                  "again, or run plumb again");
 	if (!schema || big_endian(header + 56) != 1)
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "the profile is damaged: its header is wrong; copy the file "
@@ -111,7 +117,7 @@ check_file(int fd, uint64_t *size, uint32_t *schema, struct plumb_error *error)
 	if (bytes < 0)
 		return plumb_fail_errno(error, "cannot read");
 	*size = (uint64_t)status.st_size;
-	return check_header(header, bytes, schema, error);
+	return check_header(header, bytes, *size, schema, error);
 }
 
 int

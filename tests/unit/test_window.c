@@ -16,8 +16,8 @@
 
 /*
  * One process: start-up from 0 to 100, training 100 to 200 and 250 to 350, evaluation 200 to 250
- * and 350 to 400, the rest until 420. An operator trains (10 calls of 5 ns in each stretch), another
- * evaluates (2 calls of 7), a third imports (1 call of 90).
+ * and 350 to 400, the rest until 420. An operator trains (10 calls of 5 ns in each stretch),
+ * another evaluates (2 calls of 7), a third imports (1 call of 90).
  */
 enum { STARTUP, TRAIN, EVALUATE, REST, WINDOWS };
 

@@ -20,6 +20,7 @@
 #include "cli/run/target.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
+#include "watch/copies.h"
 #include "watch/watch.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
@@ -34,6 +35,7 @@ struct run {
 	struct plumb_facts facts;
 	struct plumb_program program;
 	struct plumb_watch *watch; /* NULL: not asked for */
+	struct plumb_copies *copies;
 	struct plumb_schedule schedule;
 	struct plumb_output_rule rule; /* how the profile is written */
 	bool quiet;
@@ -314,17 +316,19 @@ toggle_recording(void *data)
 		               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
 }
 
-/* Does what is due: starts or ends recording, and looks at threads that wait. */
+/* Does what is due: starts or ends recording, looks at threads that wait and at values. */
 static int
 take_turn(void *data)
 {
 	struct run *run = data;
 	struct plumb_control *control = run->schedule.control;
 	int next = control ? plumb_schedule_turn(&run->schedule) : -1;
-	if (!run->watch)
-		return next;
-	int look = plumb_watch_look(run->watch, control);
-	return next < 0 || next > look ? look : next;
+	int looks[] = { run->watch ? plumb_watch_look(run->watch, control) : -1,
+		        run->copies ? plumb_copies_look(run->copies) : -1 };
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+		if (looks[i] >= 0 && (next < 0 || next > looks[i]))
+			next = looks[i];
+	return next;
 }
 
 static void
@@ -336,6 +340,8 @@ wait_for_program(struct run *run)
 	plumb_program_wait(&run->program, &care);
 	plumb_watch_free(run->watch);
 	run->watch = NULL;
+	plumb_copies_end(run->copies);
+	run->copies = NULL;
 }
 
 static void
@@ -571,6 +577,7 @@ run_profiled(struct run *run)
 	plumb_facts_started(&run->facts, &facts);
 	if (run->options.cpu_hz)
 		run->watch = plumb_watch_new(run->folder.path);
+	run->copies = plumb_copies_new(run->folder.path);
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);

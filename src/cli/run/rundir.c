@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/procstat.h"
 #include "region/control.h"
+#include "region/copies.h"
 #include "region/reader.h"
 
 #define PAUSE_MS 5 /* between two looks at whether a flush is done */
@@ -319,6 +320,7 @@ plumb_rundir_remove(const char *path)
 			S_ISLNK(status.st_mode);
 		if (link || is_region_name(entry->d_name) ||
 		    strcmp(entry->d_name, PLUMB_CONTROL_NAME) == 0 ||
+		    strcmp(entry->d_name, PLUMB_COPIES_NAME) == 0 ||
 		    plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks at the values in the regions of running programs now and then, and cuts the run into parts
+ * where what the programs do changes. The programs notice nothing. Memory and time are bounded: at
+ * most PLUMB_COPIES_PARTS parts and PLUMB_COPIES_MEMORY bytes of differences; the parts that differ
+ * least become one.
+ *
+ *	struct plumb_copies *c = plumb_copies_new(folder);
+ *	while (…)
+ *		milliseconds = plumb_copies_look(c);
+ *	plumb_copies_end(c);                  // after the program's end: writes the file
+ */
+#ifndef PLUMB_WATCH_COPIES_H
+#define PLUMB_WATCH_COPIES_H
+
+#include <stdint.h>
+
+#define PLUMB_COPIES_MEMORY (UINT64_C(64) << 20)
+
+struct plumb_copies;
+
+/* FOLDER is the run's, and must outlive the result. The first part begins now. NULL: no memory. */
+struct plumb_copies *plumb_copies_new(const char *folder);
+/* Looks if it is time. Returns the milliseconds until the next look. */
+int plumb_copies_look(struct plumb_copies *copies);
+/* Looks for the last time, writes `copies` into the folder, and frees. Without memory or room there
+ * is no file, and windows are unknown. */
+void plumb_copies_end(struct plumb_copies *copies);
+
+#endif
