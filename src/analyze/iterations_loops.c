@@ -9,10 +9,13 @@
 #define COVERS_MOST 0.5  /* of a track, by a loop of whatever kind */
 #define ROUNDS_LEAST 4   /* of another loop */
 #define KERNELS_LEAST 64 /* of all its rounds */
+#define ROUNDS_MANY 6    /* it has so many rounds, or */
+#define KERNELS_MANY 256 /* so many kernels */
 #define WORTH 0.01       /* of the track's kernels or time, if there are other loops */
 #define LAYERS_WORTH 0.1 /* likewise, of layers */
 #define LOOPS_MOST 16
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
+#define LEAST_MATCH_WITHIN 0.25    /* for it, with the place one round later */
 #define COVERS_ALL 0.98
 
 /* ---- the outermost loops ---- */
@@ -47,6 +50,7 @@ worth_of(const struct plumb_iteration_work *work, const struct plumb_iteration_n
 	if (covered >= COVERS_MOST || (took >= COVERS_MOST && loop->rounds.count >= ROUNDS_LEAST))
 		return MUCH;
 	if (loop->rounds.count < ROUNDS_LEAST || loop->agree < KERNELS_LEAST ||
+	    (loop->rounds.count < ROUNDS_MANY && loop->agree < KERNELS_MANY) ||
 	    plumb_iterations_few_names(loop))
 		return NOTHING;
 	if (loop->layers && covered < LAYERS_WORTH && took < LAYERS_WORTH)
@@ -315,7 +319,7 @@ find_within(const struct plumb_loop *outer, const struct plumb_iteration_names *
 	int code = plumb_loop_find(outer->pattern, outer->period, names->alphabet,
 	                           LEAST_COVERAGE_WITHIN, inner);
 
-	if (code > 0 && inner->period < 2)
+	if (code > 0 && (inner->period < 2 || inner->match < LEAST_MATCH_WITHIN))
 		code = 0;
 	if (code <= 0)
 		return code;

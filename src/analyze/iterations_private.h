@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this analysis share: iterations.c finds tracks and their work, _loops.c the
- * loops of a track and their levels, _stretches.c what lies where, _start.c finds where an iteration
- * begins, _metrics.c measures them, _within.c tells steps from their layers. */
+ * loops of a track and their levels, _within.c tells steps from their layers, _stretches.c says
+ * what lies where, _start.c finds where an iteration begins, _metrics.c measures them. */
 #ifndef PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 #define PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 
@@ -49,15 +49,15 @@ struct plumb_iteration_names {
 	const uint32_t *frames;
 };
 
-/* Finds the outermost loops of a track, in order of time. Their rounds begin where iterations do. */
+/* Finds the outermost loops of a track, in order of time. Rounds begin where iterations do. */
 int plumb_iterations_loops(const struct plumb_iteration_work *work,
                            const struct plumb_iteration_names *names, struct plumb_loops *loops);
 /* Puts loops within the rounds of another in its place, if the program says that these are its
  * steps: epochs. */
 int plumb_iterations_split(const struct plumb_iteration_work *work,
                            const struct plumb_iteration_names *names, struct plumb_loops *loops);
-/* Sets `layers` of loops whose rounds are a part of an iteration of another one, as those of a round
- * that differs from all others. */
+/* Sets `layers` of loops whose rounds are like a part of an iteration of another one: they are of
+ * an iteration that differs from all others. */
 int
 plumb_iterations_mark_layers(const struct plumb_iteration_names *names, struct plumb_loops *loops);
 /* Whether a round has so few different kernels that it may be tuning, or part of a start-up. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies where on a main track: its kernels cut into stretches of loops and of what is outside of
- * them, how often these come again in one order, and which loop is the main one.
+ * What lies where on a main track: its kernels cut into stretches, of loops and of what is outside
+ * of them, how often these come again in one order, and which loop is the main one.
  */
 #include "analyze/iterations_private.h"
 
@@ -226,16 +226,22 @@ choose_main(struct cut *c)
 }
 
 /* How often the stretches of loops, from the first one on, come in one order of two or more. */
-static void
+static bool
 find_cycles(struct cut *c)
 {
 	PLUMB_VEC(uint32_t) order = { 0 };
 
 	for (uint32_t s = 0; s < c->stretches.count; s++) {
-		uint32_t *loop =
-			c->stretches.items[s].loop != PLUMB_NONE ? plumb_vec_add(&order) : NULL;
-		if (loop)
-			*loop = c->stretches.items[s].loop;
+		uint32_t *loop;
+
+		if (c->stretches.items[s].loop == PLUMB_NONE)
+			continue;
+		loop = plumb_vec_add(&order);
+		if (!loop) {
+			plumb_vec_free(&order);
+			return false;
+		}
+		*loop = c->stretches.items[s].loop;
 	}
 	for (uint32_t d = 2; 2 * d <= order.count && !c->track->cycles; d++) {
 		uint32_t i = d;
@@ -246,6 +252,7 @@ find_cycles(struct cut *c)
 			c->track->cycles = (order.count + d - 1) / d;
 	}
 	plumb_vec_free(&order);
+	return true;
 }
 
 int
@@ -268,7 +275,7 @@ plumb_iterations_cut(const struct plumb_iteration_work *work,
 		measure_loop(&c, l);
 	if (!code) {
 		choose_main(&c);
-		find_cycles(&c);
+		code = find_cycles(&c) ? 0 : PLUMB_ESYSTEM;
 	}
 	for (uint32_t s = 0; !code && s + 1 < c.stretches.count; s++)
 		if (c.stretches.items[s].loop == PLUMB_NONE &&

@@ -8,9 +8,9 @@
  * those of a loop within are, or where those of two or more that make up the outer loop each get a
  * copy from the host, these are the loops, and the outer one is how they take turns.
  *
- * A loop beside another one may be layers, too: those of one round of a prefill, before the decoding,
- * or of a step in which the rest is different. Then it has the rounds of a loop within the other, or
- * as many of them.
+ * A loop beside another one may be layers, too: those of a prefill, before the decoding, or of a
+ * step in which the rest is different. Then it has the rounds of a loop within the other, or as
+ * many of them.
  */
 #include <math.h>
 

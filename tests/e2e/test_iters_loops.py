@@ -168,6 +168,9 @@ def test_training_then_evaluation(tmp_path, evaluation):
     check(track, program.truth)
     assert [loop["main"] for loop in track["loops"]] == [evaluation < 50, evaluation > 50]
     assert [one["where"] for one in track["outside"]][:2] == ["before", "between"]
+    for levels in [track["levels"]] + [loop["levels"] for loop in track["loops"] if not loop["main"]]:
+        assert (levels[0]["coverage"], levels[0]["match"]) == (1, 1)
+        assert {odd["where"] for odd in levels[0]["odd"]} <= {"before", "between", "after"}
 
 
 @pytest.mark.parametrize("epochs", [2, 3, 6])

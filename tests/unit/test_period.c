@@ -212,6 +212,72 @@ test_places(void **state)
 	plumb_loop_free(&loop);
 }
 
+/* Many stretches that have nothing to do with each other, each repeated, and then a few rounds.
+ * These are a loop, although they are a small part of the text. */
+static void
+test_after_a_start_up(void **state)
+{
+	struct plumb_loops loops;
+	bool found = false;
+
+	(void)state;
+	count = 0;
+	for (int32_t i = 0; i < 150; i++)
+		for (int again = 0; again < 100; again++) {
+			put(100);
+			put(101 + i);
+		}
+	int32_t start = count;
+	for (int step = 0; step < 8; step++)
+		put_step(12);
+	assert_int_equal(plumb_loops_find(text, count, 300, &loops), 0);
+	for (uint32_t l = 0; l < loops.count; l++) {
+		const struct plumb_loop *loop = &loops.items[l];
+
+		check_rounds(loop);
+		if (loop->period != 100)
+			continue;
+		found = true;
+		assert_in_range(loop->rounds.count, 7, 8);
+		assert_in_range(loop->rounds.items[0].start, start, start + 100);
+		assert_true(loop->coverage == 1);
+	}
+	assert_true(found);
+	for (int32_t i = 0; i < count; i++)
+		assert_true(text[i] >= 0); /* nothing stays hidden */
+	plumb_loops_free(&loops);
+}
+
+/* Two loops that take turns, and a part of a round at the end: each symbol has one owner. */
+static void
+test_two_loops(void **state)
+{
+	struct plumb_loops loops;
+	int32_t owners = 0;
+
+	(void)state;
+	for (int turns = 1; turns <= 3; turns++) {
+		count = 0;
+		for (int turn = 0; turn < turns; turn++) {
+			for (int step = 0; step < 20 + turn; step++)
+				put_step(6);
+			for (int step = 0; step < 15 - turn; step++)
+				for (int32_t i = 0; i < 40; i++)
+					put(40 + i);
+		}
+		assert_int_equal(plumb_loops_find(text, count, 80, &loops), 0);
+		assert_true(loops.count >= 2);
+		assert_in_range(loops.items[0].period + loops.items[1].period, 58 + 40, 58 + 40);
+		owners = 0;
+		for (uint32_t l = 0; l < loops.count; l++)
+			for (uint32_t r = 0; r < loops.items[l].rounds.count; r++)
+				owners += loops.items[l].rounds.items[r].end -
+				          loops.items[l].rounds.items[r].start;
+		assert_in_range(owners, count - 2 * turns * (58 + 40), count);
+		plumb_loops_free(&loops);
+	}
+}
+
 /* Something else between two rounds: it belongs to none. */
 static void
 test_interrupted(void **state)
@@ -366,6 +432,8 @@ main(void)
 		cmocka_unit_test(test_last_growing_round_is_cut),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_after_a_start_up),
+		cmocka_unit_test(test_two_loops),
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_all_equal),

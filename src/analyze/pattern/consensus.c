@@ -40,6 +40,8 @@ count_votes(const struct plumb_loop *loop, const int32_t *text, const int32_t *p
 		}
 
 		for (int32_t i = loop->rounds.items[r].start; i < loop->rounds.items[r].end; i++) {
+			if (text[i] < 0)
+				continue; /* of something else */
 			if (places[i] >= 0) {
 				struct place *place = &items[places[i] + 1];
 

@@ -6,8 +6,8 @@
  * deletions. What lies outside of its stretch does not count.
  *
  * A confirmed one is a loop if it explains most of what the loops so far leave out where it lies.
- * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps: it is
- * an outer loop of theirs. A multiple of a period explains nothing more.
+ * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps,
+ * because it is an outer loop of theirs. A multiple of a period explains nothing more.
  */
 #include "analyze/pattern/period.h"
 
@@ -391,6 +391,31 @@ plumb_loops_hide(const struct plumb_loops *loops, uint32_t from, uint32_t end, i
 		}
 }
 
+/* What most rounds of a loop have, now that others have taken rounds that were only alike. */
+static int
+settle_all(struct search *s)
+{
+	struct plumb_loops *loops = s->loops;
+	uint32_t kept = 0;
+	int code = 0;
+
+	for (uint32_t l = 0; !code && loops->count > 1 && l < loops->count; l++) {
+		plumb_loops_hide(loops, 0, l, s->text);
+		plumb_loops_hide(loops, l + 1, loops->count, s->text);
+		code = settle(s, &loops->items[l], 0, s->count);
+		plumb_loops_hide(loops, 0, l, s->text);
+		plumb_loops_hide(loops, l + 1, loops->count, s->text);
+	}
+	for (uint32_t l = 0; l < loops->count; l++) {
+		if (loops->items[l].rounds.count)
+			loops->items[kept++] = loops->items[l];
+		else
+			plumb_loop_free(&loops->items[l]);
+	}
+	loops->count = kept;
+	return code;
+}
+
 static int
 by_agreement(const void *x, const void *y)
 {
@@ -413,6 +438,10 @@ plumb_loops_find(int32_t *text, int32_t count, int32_t alphabet, struct plumb_lo
 		find_chance(&s, alphabet);
 		code = search_candidates(&s);
 	}
+	if (loops->count > 1)
+		qsort(loops->items, loops->count, sizeof *loops->items, by_agreement);
+	if (code >= 0)
+		code = settle_all(&s);
 	for (uint32_t l = 0; l < loops->count; l++)
 		plumb_loop_cover(&loops->items[l], text, count);
 	if (loops->count)

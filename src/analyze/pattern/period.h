@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops in a sequence of names (`int32_t text[count]`, symbols 0…alphabet-1): how long a round is,
- * and where each round lies. Nobody says how many rounds there are.
+ * Loops in a sequence of names (`int32_t text[count]`, symbols 0…alphabet-1): how long a round
+ * is, and where each round lies. Nobody says how many rounds there are.
  *
  *	struct plumb_loops loops;
  *	if (plumb_loops_find(text, count, alphabet, &loops) < 0) …
@@ -62,8 +62,8 @@ void plumb_loops_free(struct plumb_loops *loops);
  * again. */
 void plumb_loops_hide(const struct plumb_loops *loops, uint32_t from, uint32_t end, int32_t *text);
 
-/* Takes from the other loops the rounds that overlap those of loop OWN, or parts of a round before or
- * after these; frees loops that have less than two then. */
+/* Takes from the other loops the rounds that overlap those of loop OWN, or parts of a round before
+ * or after these; frees loops that have less than two then. */
 int plumb_loops_cut(struct plumb_loops *loops, uint32_t own, const int32_t *text,
                     int32_t count) PLUMB_MUST_CHECK;
 
@@ -75,8 +75,8 @@ void plumb_loop_free(struct plumb_loop *loop);
 
 /* Finds the rounds of LOOP's pattern in a text. PLUMB_ESYSTEM: memory is out. */
 int plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count) PLUMB_MUST_CHECK;
-/* Measures how much LOOP covers: a share of the rounds and of what lies between two of them, if that
- * is not much and nothing else's. */
+/* Measures how much LOOP covers: a share of the rounds and of what lies between two of them, if
+ * that is not much and nothing else's. */
 void plumb_loop_cover(struct plumb_loop *loop, const int32_t *text, int32_t count);
 /* Sets the pattern to what most rounds have, and finds the rounds again. PLACES is scratch room for
  * COUNT. */

@@ -500,7 +500,7 @@ const struct plumb_verb plumb_verb_iters = {
 		"Shows how many kernels an iteration has, where each starts, and the loops inside "
 		"it (such as layers inside a step). For each iteration it shows how long the "
 		"device waited before it and how much of that time copies from the host took. It "
-		"also lists outliers, and what lies outside the loops.\n\n"
+		"also lists outliers, and what is not in a loop.\n\n"
 		"FILE is a profile recorded with --trace, or another tool's trace. A profile "
 		"without spans has only the newest work of each device. Without GPU work, the "
 		"iterations are the steps that the program marks (ProfilerStep, Optimizer.step), "

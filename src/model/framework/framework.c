@@ -234,6 +234,13 @@ plumb_framework_range(const char *name, size_t bytes)
 	return PLUMB_PURPOSE_NONE;
 }
 
+/* Whether FILE has PART, which begins with "/". Other tools cut off the folder of packages. */
+static bool
+holds_part(const char *file, const char *part)
+{
+	return strstr(file, part) || !strncmp(file, part + 1, strlen(part + 1));
+}
+
 enum plumb_purpose
 plumb_framework_phase(const char *file, const char *name)
 {
@@ -242,7 +249,7 @@ plumb_framework_phase(const char *file, const char *name)
 	for (framework *f = frameworks; *f; f++)
 		for (const struct plumb_framework_function *row = (*f)->phases; row && row->file;
 		     row++)
-			if (strstr(file, row->file) &&
+			if (holds_part(file, row->file) &&
 			    (!row->function || fits_pattern(function, row->function)))
 				return row->purpose;
 	return PLUMB_PURPOSE_NONE;
