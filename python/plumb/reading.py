@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 4
+NEWEST_SCHEMA = 5
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
     "code_objects", "collectives", "context_values", "contexts", "cpu_samples", "clocks", "device_processes", "devices",
     "environment", "findings", "frames", "ledger", "memory", "metrics", "origins", "processes", "run", "series",
-    "span_chunks", "tracks", "variants", "waits"))
+    "span_chunks", "tracks", "variants", "waits", "windows", "window_stretches", "window_values", "window_variants",
+    "window_devices"))
 STEPS_AT_ONCE, STEPS_LEAST, STEPS_OF_BYTE = 10000, 50000000, 64  # of SQLite's machine, for one query
 TEXT_LEAST, TEXT_OF_BYTE = 1 << 20, 8  # characters in all
 
 KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
          "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",
          "instruction")
+KINDS_OF_WINDOWS = ("startup", "loop", "rest")
 BACKWARD, ACCUMULATION, TRUNCATED = 1, 2, 4
 
 
@@ -368,7 +370,9 @@ def _merge(a, b):
     """Two (sum, count, min, max, mean, m2) put together."""
     count = a[1] + b[1]
     delta = b[4] - a[4]
-    return (a[0] + b[0], count, min(a[2], b[2]), max(a[3], b[3]), a[4] + delta * b[1] / count,
+    least = None if a[2] is None or b[2] is None else min(a[2], b[2])
+    most = None if a[3] is None or b[3] is None else max(a[3], b[3])
+    return (a[0] + b[0], count, least, most, a[4] + delta * b[1] / count,
             None if a[5] is None or b[5] is None else
             a[5] + b[5] + delta * delta * a[1] * b[1] / count)
 
@@ -388,9 +392,12 @@ class Profile:
     PATH: a file that plumb wrote. Raises FileNotFoundError, or ProfileError if the file is not a profile or
     comes from a newer plumb. Values are read when you first ask for them. close() or a with block closes the
     file.
+
+    WINDOW: only the values and variants of a part of the run: "startup", "loop" (the main loop), "loop:N" or
+    "rest". Then ProfileError also means that the profile has no such window. Everything else is of the whole.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], window: str | None = None) -> None:
         self.path = os.fspath(path)
         if not os.path.exists(self.path):
             raise FileNotFoundError(f"{self.path}: no such file")
@@ -405,6 +412,7 @@ class Profile:
         try:
             self._distrust()
             self._read()
+            self._window = self._find_window(window)
         except sqlite3.DatabaseError as error:
             self.close()
             raise ProfileError(f"{self.path}: not a profile, or damaged ({error}); record it again, "
@@ -500,6 +508,56 @@ class Profile:
 
     def __repr__(self):
         return f"<plumb.Profile {self.path!r}: {len(self)} contexts>"
+
+    # ---- parts of the run ----
+
+    @property
+    def windows(self) -> list[Row]:
+        """The parts of the run that the profile knows, in order of time for loops: rows with name ("startup",
+        "loop", "loop:2", "rest"), start_ns, end_ns, wall_ns (without what lay between), iterations (of a loop;
+        None: unknown), is_main (the loop with the most time). Empty if there is no loop, or for an older file."""
+        return [row for row, _ in self._windows()]
+
+    def window(self, name: str) -> Profile:
+        """The same profile with the values of a part of the run (see `windows`). Close it on its own."""
+        return Profile(self.path, window=name)
+
+    def _windows(self):
+        """(row, ids of the windows that it is of) of each part."""
+        if self._schema < 5:
+            return []
+        if "windows in order" not in self._cache:
+            parts = collections.defaultdict(list)  # (kind, number): [(wall, start, end, iterations, id)]
+            for number, kind, which, iterations, start, end, wall in self._select(
+                    "SELECT w.id, w.kind, w.number, w.iterations, min(s.start_ns), max(s.end_ns), "
+                    "sum(s.end_ns - s.start_ns) FROM windows w LEFT JOIN window_stretches s ON s.window = w.id "
+                    "WHERE w.kind IN ('startup', 'loop', 'rest') GROUP BY w.id ORDER BY w.id"):
+                parts[KINDS_OF_WINDOWS.index(kind), which or 0].append((wall or 0, start, end, iterations, number))
+            loops = [key for key in parts if key[0] == 1]
+            main = max(sorted(loops), key=lambda key: max(part[0] for part in parts[key]), default=None)
+            found = []
+            for key, rows in sorted(parts.items()):
+                name = KINDS_OF_WINDOWS[key[0]]
+                longest = max(rows, key=lambda part: part[0])
+                found.append((Row({
+                    "name": f"{name}:{key[1]}" if key[0] == 1 and len(loops) > 1 else name,
+                    "start_ns": min((part[1] for part in rows if part[1] is not None), default=None),
+                    "end_ns": max((part[2] for part in rows if part[2] is not None), default=None),
+                    "wall_ns": longest[0], "iterations": longest[3], "is_main": key == main}),
+                    [part[4] for part in rows]))
+            self._cache["windows in order"] = found
+        return self._cache["windows in order"]
+
+    def _find_window(self, name):
+        """The ids of the windows with NAME; None: the whole."""
+        if name is None or name == "all":
+            return None
+        found = self._windows()
+        for row, ids in found:
+            if name in (row.name, "loop:1" if row.name == "loop" else None) or (name == "loop" and row.is_main):
+                return ids
+        there = ", ".join(row.name for row, _ in found) or "none"
+        raise ProfileError(f"{self.path}: no window {printable(name)}; it has: {there}")
 
     # ---- the tree ----
 
@@ -606,10 +664,11 @@ class Profile:
     def findings(self) -> list[Row]:
         """What the analyses concluded, the most important first: rows with finding (a stable id), rule,
         severity, title, advice, evidence (a dict), context (a Node or None), saving_ns (the most that can be
-        saved; None: unknown), confidence (0 to 1)."""
+        saved; None: unknown), confidence (0 to 1), window (of the run that it is of; None: the whole)."""
+        window = "window" if self._schema >= 5 else "NULL AS window"
         found = self._query(
             "findings", "SELECT finding, rule, severity, title, advice, evidence, context, saving_ns, "
-            "confidence FROM findings ORDER BY id", dict)
+            f"confidence, {window} FROM findings ORDER BY id", dict)
         return [Row({**row, "evidence": json.loads(row["evidence"] or "{}"),
                      "context": None if row["context"] is None else Node(self, row["context"])})
                 for row in found]
@@ -702,10 +761,7 @@ class Profile:
         key = ("stats", metric)
         if key not in self._cache:
             exclusive = {}
-            for context, *stat in self._select(
-                    "SELECT v.context, v.sum, v.count, v.min, v.max, v.mean, v.m2 "
-                    "FROM context_values v JOIN metrics m ON m.id = v.metric WHERE m.name = ?",
-                    (metric,)):
+            for context, *stat in self._value_rows(metric):
                 before = exclusive.get(context)
                 exclusive[context] = _merge(before, stat) if before else tuple(stat)
             inclusive = dict(exclusive)
@@ -718,13 +774,33 @@ class Profile:
             self._cache[key] = exclusive, inclusive
         return self._cache[key]
 
+    def _value_rows(self, metric):
+        """(context, sum, count, min, max, mean, m2) of METRIC, of the window if there is one."""
+        if self._window is None:
+            return self._select(
+                "SELECT v.context, v.sum, v.count, v.min, v.max, v.mean, v.m2 "
+                "FROM context_values v JOIN metrics m ON m.id = v.metric WHERE m.name = ?", (metric,))
+        # Minimum and maximum are known of what lies in the window as a whole, or is all the same.
+        marks = ", ".join("?" * len(self._window))
+        return self._select(
+            "SELECT w.context, w.sum, w.count, CASE WHEN v.count = w.count OR v.min = v.max THEN v.min END, "
+            "CASE WHEN v.count = w.count OR v.min = v.max THEN v.max END, w.sum * 1.0 / w.count, w.m2 "
+            "FROM metrics m JOIN window_values w ON w.metric = m.id "
+            "LEFT JOIN context_values v ON v.context = w.context AND v.metric = w.metric AND v.track IS w.track "
+            "AND v.from_device IS w.from_device AND v.to_device IS w.to_device "
+            f"WHERE m.name = ? AND w.count > 0 AND w.window IN ({marks}) ORDER BY w.id", (metric, *self._window))
+
     def _variants(self):
         if "variants" not in self._cache:
             found = collections.defaultdict(list)
+            table, spread, marks = "variants", "min_ns, max_ns", ""
+            if self._window is not None:
+                table, spread = "window_variants", "NULL, NULL"
+                marks = f"WHERE window IN ({', '.join('?' * len(self._window))})"
             for row in self._take(self._select(
                     "SELECT context, track, shapes, grid_x, grid_y, grid_z, block_x, block_y, "
                     "block_z, registers, static_shared_bytes, dynamic_shared_bytes, occupancy_ppm, "
-                    "count, time_ns, min_ns, max_ns FROM variants ORDER BY id")):
+                    f"count, time_ns, {spread} FROM {table} {marks} ORDER BY id", self._window or ())):
                 found[row[0]].append(Variant(row[1], row[2], row[3:6], row[6:9], *row[9:]))
             self._cache["variants"] = found
         return self._cache["variants"]

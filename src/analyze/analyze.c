@@ -10,16 +10,16 @@
 
 #include "analyze/path/part.h"
 #include "analyze/study.h"
+#include "model/window.h"
 
 extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion,
 	plumb_analysis_balance, plumb_analysis_latency, plumb_analysis_iterations,
-	plumb_analysis_ranks, plumb_analysis_stalls;
+	plumb_analysis_ranks, plumb_analysis_stalls, plumb_analysis_startup;
 
 const struct plumb_analysis *const plumb_analyses[] = {
-	&plumb_analysis_hotspot,    &plumb_analysis_fusion,
-	&plumb_analysis_balance,    &plumb_analysis_latency,
-	&plumb_analysis_iterations, &plumb_analysis_ranks,
-	&plumb_analysis_stalls,     NULL,
+	&plumb_analysis_hotspot, &plumb_analysis_fusion,     &plumb_analysis_balance,
+	&plumb_analysis_latency, &plumb_analysis_iterations, &plumb_analysis_ranks,
+	&plumb_analysis_stalls,  &plumb_analysis_startup,    NULL,
 };
 
 const char *
@@ -105,6 +105,13 @@ struct ranked {
 	uint32_t place;
 };
 
+/* Programs are run for their loop, so what is of that comes first. */
+static bool
+is_of_startup(const struct plumb_finding_text *finding)
+{
+	return finding->rule && !strcmp(finding->rule, plumb_analysis_startup.name);
+}
+
 static int
 by_importance(const void *left, const void *right)
 {
@@ -113,6 +120,8 @@ by_importance(const void *left, const void *right)
 
 	if (a->finding.severity != b->finding.severity)
 		return a->finding.severity > b->finding.severity ? -1 : 1;
+	if (is_of_startup(&a->finding) != is_of_startup(&b->finding))
+		return is_of_startup(&b->finding) ? -1 : 1;
 	if (x < y || x > y)
 		return x > y ? -1 : 1;
 	return a->place < b->place ? -1 : a->place > b->place;
@@ -166,6 +175,7 @@ merge_findings(struct plumb_profile *p, const struct plumb_finding_text *more, u
 			                                    .title = plumb_text(p, f->title),
 			                                    .advice = plumb_text(p, f->advice),
 			                                    .evidence = plumb_text(p, f->evidence),
+			                                    .window = plumb_text(p, f->window),
 			                                    .severity = f->severity,
 			                                    .context = f->context,
 			                                    .saving_ns = f->saving_ns,
@@ -191,9 +201,11 @@ plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_tex
 /* ---- all of them ---- */
 
 static int
-run_all(struct plumb_study *study, struct plumb_error *error)
+run_all(struct plumb_study *study, const struct plumb_analysis *only, struct plumb_error *error)
 {
 	for (size_t i = 0; plumb_analyses[i]; i++) {
+		if (only && plumb_analyses[i] != only)
+			continue;
 		plumb_study_rule(study, plumb_analyses[i]->name);
 		if (plumb_analyses[i]->run(study) < 0)
 			return plumb_fail_memory(error, "for the analyses");
@@ -203,38 +215,127 @@ run_all(struct plumb_study *study, struct plumb_error *error)
 	return 0;
 }
 
+/* What is analysed: the whole, or the main loop and then start-up. */
+struct part {
+	struct plumb_profile window; /* all zeros: the whole */
+	struct plumb_study *study;
+	const struct plumb_analysis *only; /* NULL: every analysis */
+};
+#define PARTS 2
+
+struct analysing {
+	struct part parts[PARTS];
+	uint32_t count;
+	struct plumb_thresholds *thresholds;
+};
+
+static void
+free_parts(struct analysing *a)
+{
+	for (uint32_t i = 0; i < a->count; i++) {
+		plumb_study_free(a->parts[i].study);
+		plumb_profile_free(&a->parts[i].window);
+	}
+	plumb_thresholds_free(a->thresholds);
+}
+
+/* Adds KIND's window of PROFILE, if it has one. */
+static int
+add_window(struct analysing *a, const struct plumb_profile *profile, uint32_t kind,
+           const struct plumb_analysis *only, struct plumb_error *error)
+{
+	const struct plumb_window_choice choice = { kind, 0 };
+	struct part *part = &a->parts[a->count];
+	int code = plumb_window_profile(profile, &choice, &part->window, error);
+
+	if (code == PLUMB_EEMPTY)
+		return 0;
+	part->only = only;
+	a->count += !code;
+	return code;
+}
+
+static int
+find_parts(struct analysing *a, const struct plumb_profile *profile, bool whole,
+           struct plumb_error *error)
+{
+	int code = 0;
+
+	if (!whole && profile->windows_count)
+		code = add_window(a, profile, PLUMB_WINDOW_LOOP, NULL, error);
+	if (!code && !a->count)
+		a->count = 1;
+	else if (!code)
+		code = add_window(a, profile, PLUMB_WINDOW_STARTUP, &plumb_analysis_startup, error);
+	return code;
+}
+
+static int
+analyze_part(struct part *part, const struct plumb_profile *whole,
+             const struct plumb_thresholds *thresholds, const struct plumb_analyze_options *options,
+             struct plumb_error *error)
+{
+	const struct plumb_profile *profile = part->window.window.kind ? &part->window : whole;
+
+	part->study = plumb_study_new(profile, thresholds, options->user_code, error);
+	if (!part->study)
+		return error->code;
+	part->study->path_spans = options->path_spans ? options->path_spans : PLUMB_PATH_SPANS_MOST;
+	return run_all(part->study, part->only, error);
+}
+
+/* All that was found, in one list, which replaces what PROFILE has. */
+static int
+take_findings(const struct analysing *a, struct plumb_profile *profile, struct plumb_error *error)
+{
+	const struct plumb_finding_text *found[PARTS];
+	uint32_t counts[PARTS] = { 0 }, count = 0;
+	struct plumb_finding_text *rows;
+	int code;
+
+	for (uint32_t i = 0; i < a->count; i++) {
+		found[i] = plumb_study_findings(a->parts[i].study, &counts[i]);
+		count += counts[i];
+	}
+	rows = calloc((size_t)count + 1, sizeof *rows);
+	if (!rows)
+		return plumb_fail_memory(error, "for the findings");
+	count = 0;
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct plumb_profile *of = a->parts[i].study->profile;
+		for (uint32_t k = 0; k < counts[i]; k++) {
+			rows[count] = found[i][k];
+			rows[count++].window = of->window.kind ? of->window.name : NULL;
+		}
+	}
+	code = merge_findings(profile, rows, count, true, error);
+	free(rows);
+	return code;
+}
+
 int
 plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
               struct plumb_error *error)
 {
 	static const struct plumb_analyze_options none;
+	struct analysing a = { 0 };
 	struct plumb_error local;
-	struct plumb_thresholds *thresholds;
-	struct plumb_study *study = NULL;
-	const struct plumb_finding_text *found;
-	uint32_t count;
 	int code;
 
 	if (!options)
 		options = &none;
 	if (!error)
 		error = &local;
-	thresholds = plumb_thresholds_new(options->thresholds, error);
-	if (thresholds)
-		study = plumb_study_new(profile, thresholds, options->user_code, error);
-	if (!study) {
-		plumb_thresholds_free(thresholds);
+	a.thresholds = plumb_thresholds_new(options->thresholds, error);
+	if (!a.thresholds)
 		return error->code;
-	}
-	study->path_spans = options->path_spans ? options->path_spans : PLUMB_PATH_SPANS_MOST;
-	code = run_all(study, error);
-	if (!code) {
-		found = plumb_study_findings(study, &count);
-		code = merge_findings(profile, found, count, true, error);
-		if (!code)
-			profile->run.analyses = PLUMB_ANALYSES;
-	}
-	plumb_study_free(study);
-	plumb_thresholds_free(thresholds);
+	code = find_parts(&a, profile, options->whole, error);
+	for (uint32_t i = 0; !code && i < a.count; i++)
+		code = analyze_part(&a.parts[i], profile, a.thresholds, options, error);
+	if (!code)
+		code = take_findings(&a, profile, error);
+	if (!code)
+		profile->run.analyses = PLUMB_ANALYSES;
+	free_parts(&a);
 	return code;
 }

@@ -64,6 +64,7 @@ struct plumb_analyze_options {
 	const char *thresholds; /* as above */
 	const char *user_code;  /* which code is the user's own; NULL: as the run was told */
 	uint32_t path_spans;    /* max spans in the critical path; 0: PLUMB_PATH_SPANS_MOST */
+	bool whole;             /* of the whole, even if the profile has a main loop */
 };
 
 /* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
@@ -78,9 +79,10 @@ plumb_findings_are_old(const struct plumb_profile *profile)
 }
 
 /*
- * Runs every analysis. What they find replaces the findings that PROFILE has under their names;
- * those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM:
- * no memory. After an error PROFILE is as it was.
+ * Runs every analysis. If the profile has a main loop (model/window.h), they read that, and what
+ * takes start-up is found apart. What they find replaces the findings that PROFILE has under their
+ * names; those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong.
+ * PLUMB_ESYSTEM: no memory. After an error PROFILE is as it was.
  */
 int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
                   struct plumb_error *error) PLUMB_MUST_CHECK;

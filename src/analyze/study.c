@@ -49,6 +49,9 @@ add_devices(struct plumb_study *study)
 			study->busy_ns = study->span_ns = PLUMB_UNKNOWN;
 			return;
 		}
+		/* A window may have come and gone several times meanwhile. */
+		if (p->window.kind && p->run.wall_ns > 0 && span > p->run.wall_ns)
+			span = p->run.wall_ns;
 		study->busy_ns = plumb_add(study->busy_ns, device->busy_ns);
 		study->span_ns = plumb_add(study->span_ns, span);
 	}
@@ -112,6 +115,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 		return NULL;
 	}
 	study->profile = profile;
+	study->whole_ns = profile->window.kind ? profile->window.whole_ns : profile->run.wall_ns;
 	study->kernels = kernels;
 	if (!user_code)
 		user_code = plumb_profile_environment(profile, "run.user_code");

@@ -32,10 +32,11 @@ struct plumb_study {
 	const uint32_t *operator_of;
 	/* gpu.time, exclusive, by context: where count is not 0 there is a kernel. */
 	const struct plumb_stat *kernels;
-	int64_t gpu_ns;  /* gpu.time of the whole profile */
-	int64_t copy_ns; /* gpu.copy_time likewise */
-	int64_t busy_ns; /* of all devices; PLUMB_UNKNOWN when one of them is, or there is none */
-	int64_t span_ns; /* likewise, from each device's first work to its last */
+	int64_t whole_ns; /* the wall time of the run, also in a profile of a window */
+	int64_t gpu_ns;   /* gpu.time of the whole profile */
+	int64_t copy_ns;  /* gpu.copy_time likewise */
+	int64_t busy_ns;  /* of all devices; PLUMB_UNKNOWN when one of them is, or there is none */
+	int64_t span_ns;  /* likewise, from each device's first work to its last */
 	/* The whole that a saving is compared with: span_ns, else the wall time, else gpu_ns +
 	 * copy_ns. */
 	int64_t scale_ns;

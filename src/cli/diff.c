@@ -27,6 +27,7 @@ static const struct plumb_option options[] = {
 	  .argument = "METRIC",
 	  .help = "the metric to compare; without it the first of gpu.time, op.time and cpu.time "
 	          "that both sides have" },
+	PLUMB_WINDOW_OPTION(", of each side"),
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -148,10 +149,11 @@ first_side(const struct plumb_invocation *invocation)
 
 static int
 load_all(const struct plumb_invocation *invocation, struct plumb_profile *profiles,
-         struct plumb_error *error)
+         const struct plumb_window_choice *window, struct plumb_error *error)
 {
 	for (int i = 0; i < invocation->operand_count; i++)
-		if (plumb_load(&profiles[i], invocation->operands[i], PLUMB_LOAD_ALL, error) < 0)
+		if (plumb_load(&profiles[i], invocation->operands[i], PLUMB_LOAD_ALL, window,
+		               error) < 0)
 			return error->code;
 	return 0;
 }
@@ -190,10 +192,13 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	};
 	struct plumb_gate *gates = NULL;
 	struct plumb_profile *profiles;
+	struct plumb_window_choice window;
 	struct plumb_error error = { 0 };
 	uint32_t before = first_side(invocation);
 	int result;
 
+	if ((result = plumb_load_window(invocation, &window)))
+		return result;
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "diff: choose --json or --csv");
 	if (!before || invocation->operand_count > SIDE_MOST)
@@ -212,7 +217,7 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	profiles = calloc((size_t)invocation->operand_count, sizeof *profiles);
 	if (!profiles)
 		plumb_fail_memory(&error, NULL);
-	if (!profiles || load_all(invocation, profiles, &error) < 0)
+	if (!profiles || load_all(invocation, profiles, &window, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else
 		result = compare_profiles(invocation, profiles, before, &query);

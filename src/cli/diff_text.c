@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 
 #define FAMILIES_MOST 10u
 #define TIMES_MOST 100000 /* of an interval that says nothing any more */
@@ -139,7 +140,8 @@ print_iterations(const struct plumb_compared *c, FILE *out)
 {
 	static const char *const from[] = {
 		"not known of every run, so values are sums of whole recordings",
-		"from --iterations", "found in the order of the GPU's kernels", "from a marker"
+		"from --iterations", "found in the order of the GPU's kernels", "from a marker",
+		"of the window"
 	};
 	uint32_t count, before;
 	const struct plumb_diff_run *runs = plumb_diff_runs(c->diff, &count, &before);
@@ -383,6 +385,7 @@ plumb_diff_text(const struct plumb_compared *c, FILE *out, int width)
 {
 	int code;
 
+	plumb_windows_print_only(c->profiles[0], out);
 	print_environment(&c->environment, out);
 	print_iterations(c, out);
 	code = print_measures(c, out, width);

@@ -13,11 +13,13 @@
 #include "cli/label.h"
 #include "cli/overview.h"
 #include "cli/table.h"
+#include "cli/windows.h"
 #include "view/findings.h"
 
 #define INDENT 13
 #define WIDEST 120
 #define MOST_DEVICES 16
+#define MOST_LOOPS 8
 
 /* TEXT in lines under a label; control characters must not steer the terminal. */
 static void
@@ -36,22 +38,33 @@ print_paragraph(FILE *out, const char *label, const char *text, int width)
 	free(clean);
 }
 
+/* Of which part of the run a finding is; "" if of the whole. */
+static const char *
+words_of(const char *window)
+{
+	return !window ? "" : strcmp(window, "startup") ? " in the main loop" : " of start-up";
+}
+
 static void
 print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE *out)
 {
+	struct plumb_finding_part part = plumb_finding_part(p, f);
 	char text[PLUMB_FORMAT_SIZE];
 
 	fprintf(out, "    %-*s", INDENT - 4, "saving");
 	if (f->saving_ns == PLUMB_UNKNOWN) {
-		fputs("unknown\n", out);
+		fprintf(out, "unknown%s\n", words_of(part.name));
 		return;
 	}
 	if (!f->saving_ns)
 		fputs("none", out);
 	else
 		fprintf(out, "up to %s", plumb_format_time(text, f->saving_ns));
-	if (f->saving_ns && p->run.wall_ns > 0)
-		fprintf(out, " of %s", plumb_format_time(text, p->run.wall_ns));
+	if (f->saving_ns && part.whole_ns > 0)
+		fprintf(out, " of %s", plumb_format_time(text, part.whole_ns));
+	fputs(words_of(part.name), out);
+	if (f->saving_ns && part.each_ns != PLUMB_UNKNOWN)
+		fprintf(out, ", %s of each iteration", plumb_format_time(text, part.each_ns));
 	if (!isnan(f->confidence))
 		fprintf(out, " (confidence %.2g)", f->confidence);
 	fputc('\n', out);
@@ -121,7 +134,8 @@ print_evidence(const struct plumb_finding *f, const struct plumb_profile *p, FIL
 }
 
 int
-plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width)
+plumb_findings_text(const struct plumb_report *report, const struct plumb_profile *whole,
+                    const char *path, FILE *out, int width)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t shown = p->findings_count;
@@ -134,7 +148,9 @@ plumb_findings_text(const struct plumb_report *report, const char *path, FILE *o
 	fputs("plumb report ", out);
 	plumb_text_print(out, path);
 	fputc('\n', out);
-	plumb_overview_print(p, out, MOST_DEVICES);
+	plumb_overview_print(whole, out, MOST_DEVICES);
+	plumb_windows_print(whole, MOST_LOOPS, out);
+	plumb_windows_print_choice(p, out);
 	if (!p->findings_count)
 		fputs("\nno findings\n", out);
 	for (uint32_t i = 0; i < shown && !result; i++) {
@@ -167,10 +183,12 @@ plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int wid
 		const struct plumb_finding *f = &p->findings[i];
 		const char *title = plumb_text(p, f->title), *at = title ? title : PLUMB_DASH;
 		const char *severity = plumb_severity_name(f->severity);
-		int left = width - 12 - (int)strlen(severity) - 2;
+		const char *window = plumb_text(p, f->window);
+		bool in_loop = window && strcmp(window, "startup") != 0;
+		int left = width - 12 - (int)strlen(severity) - 2 - (in_loop ? 12 : 0);
 		char piece[8];
 
-		fprintf(out, "  %-10s%s: ", "finding", severity);
+		fprintf(out, "  %-10s%s%s: ", "finding", severity, in_loop ? " in the loop" : "");
 		if (plumb_columns(at) <= left) {
 			plumb_text_print(out, at);
 			fputc('\n', out);

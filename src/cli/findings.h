@@ -7,9 +7,11 @@
 
 #include "view/report.h"
 
-/* Prints all findings, or the first ones if the report has a `top`, in their order. Negative: no
+/* Prints all findings, or the first ones if the report has a `top`, in their order. WHOLE is what
+ * the head is of: the profile that the report's is a window of, or the same. Negative: no
  * memory. */
-int plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width);
+int plumb_findings_text(const struct plumb_report *report, const struct plumb_profile *whole,
+                        const char *path, FILE *out, int width);
 /* Prints at most MOST findings, one line each, cut to WIDTH columns. */
 void plumb_findings_brief(const struct plumb_profile *profile, FILE *out, int most, int width);
 

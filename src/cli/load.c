@@ -9,12 +9,31 @@
 
 int
 plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
-           struct plumb_error *error)
+           const struct plumb_window_choice *window, struct plumb_error *error)
 {
 	const struct plumb_import_options how = { PLUMB_PARENTS_LAUNCH, plumb_demangle };
+	int code;
+
 	if (!strcmp(path, "-") || !plumb_store_is_ours(path))
-		return plumb_import(&path, 1, &how, profile, error);
-	return part == PLUMB_LOAD_ALL       ? plumb_store_read(profile, path, error)
-	       : part == PLUMB_LOAD_STREAMS ? plumb_store_read_streams(profile, path, error)
-	                                    : plumb_store_read_totals(profile, path, error);
+		code = plumb_import(&path, 1, &how, profile, error);
+	else
+		code = part == PLUMB_LOAD_ALL       ? plumb_store_read(profile, path, error)
+		       : part == PLUMB_LOAD_STREAMS ? plumb_store_read_streams(profile, path, error)
+		                                    : plumb_store_read_totals(profile, path, error);
+	if (code < 0 || !window || plumb_window_narrow(profile, window, error) == PLUMB_OK)
+		return code;
+	return plumb_fail_in(error, "%s", path);
+}
+
+int
+plumb_load_window(const struct plumb_invocation *invocation, struct plumb_window_choice *window)
+{
+	const char *text = plumb_options_text(invocation->options, "window");
+	struct plumb_error error;
+
+	*window = (struct plumb_window_choice){ PLUMB_WINDOW_ALL, 0 };
+	if (!text || plumb_window_parse(text, window, &error) == PLUMB_OK)
+		return 0;
+	return plumb_cli_usage(invocation, "%s: --window %s", invocation->verb->name,
+	                       error.message);
 }

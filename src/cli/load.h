@@ -4,7 +4,8 @@
 #ifndef PLUMB_CLI_LOAD_H
 #define PLUMB_CLI_LOAD_H
 
-#include "model/profile.h"
+#include "cli/cli.h"
+#include "model/window.h"
 
 enum plumb_load_part {
 	PLUMB_LOAD_ALL,
@@ -12,9 +13,25 @@ enum plumb_load_part {
 	PLUMB_LOAD_TOTALS,  /* no spans */
 };
 
-/* Reads PATH: only PART of a profile, but all of a trace. The errors are those of plumb_store_read
- * and plumb_import. */
-int plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
-               struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Reads PATH: only PART of a profile, but all of a trace. Only WINDOW of it stays, if that is not
+ * NULL. The errors are those of plumb_store_read, plumb_import and plumb_window_narrow. */
+int
+plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
+           const struct plumb_window_choice *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The option --window. MORE is what help says after it. */
+#define PLUMB_WINDOW_OPTION(more)                                                                  \
+	{                                                                                          \
+		.name = "window",                                                                  \
+		.letter = 'w',                                                                     \
+		.kind = PLUMB_OPTION_TEXT,                                                         \
+		.argument = "WINDOW",                                                              \
+		.choices = "all|startup|loop|rest",                                                \
+		.help = "show only this part of the run; loop is the main loop, loop:2 the "       \
+			"second loop" more ". WINDOW is one of",                                   \
+	}
+/* What it asks for. 0, or an exit code after a message. */
+int
+plumb_load_window(const struct plumb_invocation *invocation, struct plumb_window_choice *window);
 
 #endif

@@ -5,6 +5,8 @@
  * of a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing
  * hint. Where a line says why the rows are what they are, it takes the place of the operators', or
  * of one of their rows.
+ * hint. If there is a main loop, a row of each table gives way to start-up, the loop, and a line
+ * that says what the tables are of.
  */
 #include "cli/summary.h"
 
@@ -20,7 +22,9 @@
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 #include "model/display.h"
+#include "model/window.h"
 #include "view/coverage.h"
 #include "view/report.h"
 
@@ -241,12 +245,13 @@ static int
 print_tables(const struct plumb_profile *profile, FILE *out,
              const struct plumb_summary_options *options, const struct plumb_coverage *coverage)
 {
+	uint32_t rows = profile->window.kind ? ROWS - 1 : ROWS;
 	struct section s = {
 		.profile = profile,
 		.options = options,
 		.out = out,
 		.width = options->width > 0 ? options->width : plumb_terminal_width(out),
-		.rows = ROWS,
+		.rows = rows,
 	};
 	struct plumb_report_choice choice;
 	int result = plumb_report_choose(profile, plumb_metric_default(profile), &choice);
@@ -259,7 +264,7 @@ print_tables(const struct plumb_profile *profile, FILE *out,
 	if (!result && (module || !choice.why[0] || choice.by == PLUMB_BY_OPERATOR))
 		result = print_section(&s, module ? choice.by : PLUMB_BY_OPERATOR,
 		                       module ? plumb_group_by_names[choice.by] : "operator");
-	s.rows = ROWS;
+	s.rows = rows;
 	if (!result)
 		result = print_section(&s, PLUMB_BY_KERNEL, "kernel");
 	return result ? result : print_lines(&s, coverage);
@@ -283,34 +288,60 @@ print_command(const char *path, const char *option, FILE *out)
 	free(line);
 }
 
+/* What the tables leave out. The GPU's share of the time is above, if it is of the same. */
+static bool
+is_coverage_shown(const struct plumb_profile *profile, const struct plumb_coverage *coverage,
+                  const char *covered)
+{
+	return *covered && profile->values_count &&
+	       (plumb_metric_default(profile) != PLUMB_METRIC_GPU_TIME ||
+	        coverage->gpu < PLUMB_COVERS_MOST);
+}
+
+/* ROWS is what the tables are of: PROFILE, or its main loop. Returns an error's code. */
+static int
+print_all(const struct plumb_profile *profile, const struct plumb_profile *rows, FILE *out,
+          const struct plumb_summary_options *options)
+{
+	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
+	char covered[PLUMB_COVERAGE_SIZE] = "";
+	bool partly;
+
+	if (plumb_coverage_find(rows, &coverage))
+		plumb_coverage_text(&coverage, plumb_metric_default(rows), covered);
+	partly = is_coverage_shown(rows, &coverage, covered);
+	fputs("plumb: summary of the run\n", out);
+	plumb_overview_print(profile, out, DEVICES - partly);
+	plumb_windows_print(profile, 1, out);
+	if (partly)
+		fprintf(out, "  %-10s%s\n", "coverage", covered);
+	plumb_findings_brief(profile, out, FINDINGS,
+	                     options->width > 0 ? options->width : plumb_terminal_width(out));
+	plumb_windows_print_tables(rows, out);
+	return print_tables(rows, out, options, &coverage);
+}
+
 void
 plumb_summary_print(const struct plumb_profile *profile, FILE *out,
                     const struct plumb_summary_options *options)
 {
 	static const struct plumb_summary_options none;
-	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
-	char covered[PLUMB_COVERAGE_SIZE] = "";
-	uint32_t metric = plumb_metric_default(profile);
-	bool partly;
+	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, 0 };
+	struct plumb_profile loop = { 0 };
+	struct plumb_error error;
+	int code = 0;
 
 	if (!options)
 		options = &none;
-	if (plumb_coverage_find(profile, &coverage))
-		plumb_coverage_text(&coverage, metric, covered);
-	/* What the tables leave out. The GPU's share of the time is already above. */
-	partly = covered[0] && profile->values_count &&
-	         (metric != PLUMB_METRIC_GPU_TIME || coverage.gpu < PLUMB_COVERS_MOST);
-	fputs("plumb: summary of the run\n", out);
-	plumb_overview_print(profile, out, DEVICES - partly);
-	if (partly)
-		fprintf(out, "  %-10s%s\n", "coverage", covered);
-	plumb_findings_brief(profile, out, FINDINGS,
-	                     options->width > 0 ? options->width : plumb_terminal_width(out));
-	if (print_tables(profile, out, options, &coverage) < 0) {
-		struct plumb_error error;
+	if (profile->windows_count)
+		code = plumb_window_profile(profile, &choice, &loop, &error);
+	if (code == PLUMB_ESYSTEM)
+		fprintf(out, "%s\n", error.message);
+	if (print_all(profile, loop.window.kind ? &loop : profile, out, options) < 0) {
 		plumb_fail_memory(&error, "for the tables");
 		fprintf(out, "%s\n", error.message);
 	}
+	plumb_profile_free(&loop);
 	fputs("\nledger\n", out);
 	plumb_ledger_print_short(profile, out, 2, DROPS);
 	if (options->path) {

@@ -10,9 +10,11 @@
 #include "cli/load.h"
 #include "cli/newest.h"
 #include "cli/tables_text.h"
+#include "cli/windows.h"
 #include "view/view.h"
 
 static const struct plumb_option options[] = {
+	PLUMB_WINDOW_OPTION(""),
 	{ .name = "layer",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
@@ -113,7 +115,8 @@ struct wanted {
 	const char *files[PLUMB_TABLES_PROFILES];
 	uint32_t file_count;
 	int64_t batches[PLUMB_TABLES_PROFILES]; /* 0: not given */
-	char *newest;                           /* the file's name if none was given */
+	struct plumb_window_choice window;
+	char *newest; /* the file's name if none was given */
 };
 
 /* ---- what is asked for ---- */
@@ -308,6 +311,7 @@ print_text(const struct plumb_invocation *invocation, const struct plumb_tables 
 {
 	int64_t top = plumb_options_number(invocation->options, "top");
 
+	plumb_windows_print_only(tables->layers[0].profile, invocation->out);
 	for (uint32_t i = 0; i < tables->query.kind_count; i++) {
 		if (i)
 			fputc('\n', invocation->out);
@@ -359,9 +363,10 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 			                              .batch = w->batches[i],
 			                              .serialised = run ? &other : NULL,
 			                              .serialised_file = run };
-		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
+		int code =
+			plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code && run)
-			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &error);
+			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &w->window, &error);
 		if (!code)
 			code = plumb_tables_add(tables, &added, &error);
 		plumb_profile_free(&other);
@@ -405,7 +410,10 @@ int
 plumb_cmd_tables(struct plumb_invocation *invocation)
 {
 	struct wanted wanted = { 0 };
-	int result = check_use(invocation, &wanted);
+	int result = plumb_load_window(invocation, &wanted.window);
+
+	if (!result)
+		result = check_use(invocation, &wanted);
 
 	read_query(invocation->options, &wanted.query);
 	if (!result)

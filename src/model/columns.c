@@ -266,6 +266,7 @@ static const struct plumb_row_column findings_columns[] = {
 	{ ID_OR_NONE("context", context, CONTEXTS) },
 	{ CELL("saving_ns", INT, saving_ns) },
 	{ CELL("confidence", REAL, confidence) },
+	{ CELL("window", TEXT, window), .since = 5 },
 };
 #undef ROW
 

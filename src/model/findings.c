@@ -6,21 +6,21 @@
 #include "base/utf8.h"
 #include "model/profile.h"
 
-#define TEXTS 5
+#define TEXTS 6
 
 static const char *
 text_of(const struct plumb_finding_text *finding, int which)
 {
-	const char *const texts[TEXTS] = { finding->id, finding->rule, finding->title,
-		                           finding->advice, finding->evidence };
+	const char *const texts[TEXTS] = { finding->id,     finding->rule,     finding->title,
+		                           finding->advice, finding->evidence, finding->window };
 	return texts[which];
 }
 
 static uint32_t *
 place_of(struct plumb_finding *finding, int which)
 {
-	uint32_t *const places[TEXTS] = { &finding->id, &finding->rule, &finding->title,
-		                          &finding->advice, &finding->evidence };
+	uint32_t *const places[TEXTS] = { &finding->id,     &finding->rule,     &finding->title,
+		                          &finding->advice, &finding->evidence, &finding->window };
 	return places[which];
 }
 

@@ -202,6 +202,7 @@ struct plumb_finding {
 	uint32_t context;
 	int64_t saving_ns;
 	double confidence; /* 0…1, NAN unknown */
+	uint32_t window;   /* string: the name of the window that it is of (window.h) */
 };
 
 /* A file that code was loaded from. A native frame's `file` is its build id, else its path. */
@@ -401,6 +402,17 @@ enum plumb_table_number {
 	type *name;                                                                                \
 	uint32_t name##_count, name##_room
 
+/* Of which window a profile is (window.h). It is not in the file. */
+#define PLUMB_WINDOW_NAME 24
+struct plumb_profile_window {
+	uint32_t kind; /* enum plumb_window_kind; PLUMB_WINDOW_ALL: the profile is of the whole */
+	uint32_t number;
+	int64_t start_ns, end_ns, iterations; /* as in struct plumb_window_sum */
+	int64_t whole_ns;                     /* the wall time of the run */
+	bool is_main;                         /* the main loop */
+	char name[PLUMB_WINDOW_NAME];
+};
+
 struct plumb_profile {
 	/* string id → text; strings[i] is NUL-terminated. Owned by the profile. */
 	PLUMB_COLUMN(const char *, strings);
@@ -409,6 +421,7 @@ struct plumb_profile {
 	PLUMB_ROW_TABLES(T)
 #undef T
 	struct plumb_run run;
+	struct plumb_profile_window window;
 	void *storage;       /* what strings and blobs lie in; private to model/ */
 	uint64_t blob_bytes; /* of all blobs */
 };
@@ -458,7 +471,7 @@ const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t fram
 
 /* A finding whose texts are the caller's; NULL is none. */
 struct plumb_finding_text {
-	const char *id, *rule, *title, *advice, *evidence;
+	const char *id, *rule, *title, *advice, *evidence, *window;
 	uint32_t severity;
 	uint32_t context;
 	int64_t saving_ns;

@@ -169,6 +169,25 @@ fail_missing(const struct plumb_profile *profile, const struct plumb_window_choi
 	                  list);
 }
 
+/* What WINDOW, a window of PROFILE, is. */
+static void
+name_window(const struct plumb_profile *profile, const struct plumb_window_sums *sums,
+            uint32_t which, struct plumb_profile *window)
+{
+	const struct plumb_window_sum *sum = &sums->items[which];
+
+	window->window = (struct plumb_profile_window){
+		.kind = sum->kind,
+		.number = sum->number,
+		.start_ns = sum->stretches ? sum->start_ns : PLUMB_UNKNOWN,
+		.end_ns = sum->stretches ? sum->end_ns : PLUMB_UNKNOWN,
+		.iterations = sum->iterations,
+		.whole_ns = profile->run.wall_ns,
+		.is_main = which == sums->main,
+	};
+	plumb_window_name(profile, sum->kind, sum->number, window->window.name);
+}
+
 /* CHOICE becomes one of SUMS, or PLUMB_NONE. */
 static uint32_t
 choose_sum(const struct plumb_window_sums *sums, const struct plumb_window_choice *choice)
@@ -197,6 +216,8 @@ plumb_window_profile(const struct plumb_profile *profile, const struct plumb_win
 		uint32_t which = choose_sum(&sums, choice);
 		code = which == PLUMB_NONE ? fail_missing(profile, choice, &sums, error)
 		                           : plumb_window_cut(profile, &sums.items[which], window);
+		if (!code)
+			name_window(profile, &sums, which, window);
 	}
 	if (code < 0) {
 		if (code == PLUMB_ESYSTEM)
@@ -205,4 +226,23 @@ plumb_window_profile(const struct plumb_profile *profile, const struct plumb_win
 	}
 	plumb_window_sums_free(&sums);
 	return code;
+}
+
+int
+plumb_window_narrow(struct plumb_profile *profile, const struct plumb_window_choice *choice,
+                    struct plumb_error *error)
+{
+	struct plumb_profile window;
+
+	if (choice->kind == PLUMB_WINDOW_ALL)
+		return PLUMB_OK;
+	if (plumb_window_profile(profile, choice, &window, error) < 0)
+		return error->code;
+	/* The texts move along. Blobs of the window are its own. */
+	void *storage = window.storage;
+	window.storage = profile->storage;
+	profile->storage = storage;
+	plumb_profile_free(profile);
+	*profile = window;
+	return PLUMB_OK;
 }

@@ -21,7 +21,8 @@
  * - devices' totals, GPU work, spans and samples of the window alone; run.wall_ns is how long it
  *   lasted. What cannot be known by window is PLUMB_UNKNOWN, or is not there (peaks of memory at
  *   another time);
- * - no findings: plumb_findings_are_old() holds.
+ * - no findings: plumb_findings_are_old() holds;
+ * - `window`, which says what it is of.
  */
 #ifndef PLUMB_MODEL_WINDOW_H
 #define PLUMB_MODEL_WINDOW_H
@@ -40,7 +41,6 @@ int plumb_window_parse(const char *text, struct plumb_window_choice *choice,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* "startup", "loop:2", "rest"; "loop" where the profile has just one. Returns TEXT. */
-#define PLUMB_WINDOW_NAME 24
 char *plumb_window_name(const struct plumb_profile *profile, uint32_t kind, uint32_t number,
                         char text[PLUMB_WINDOW_NAME]);
 
@@ -77,5 +77,10 @@ int plumb_windows_replace(struct plumb_profile *profile, const struct plumb_wind
 int
 plumb_window_profile(const struct plumb_profile *profile, const struct plumb_window_choice *choice,
                      struct plumb_profile *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Makes PROFILE itself that of CHOICE, and frees the rest of it. PLUMB_WINDOW_ALL changes nothing.
+ * The errors are those of plumb_window_profile; PROFILE is then as it was. */
+int plumb_window_narrow(struct plumb_profile *profile, const struct plumb_window_choice *choice,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

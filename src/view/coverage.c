@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "model/metric.h"
 #include "view/overview.h"
+#include "view/windows.h"
 
 /* By process. */
 struct times {
@@ -83,7 +84,9 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 {
 	struct times *times = calloc(p->processes_count + 1u, sizeof *times);
 	int64_t recorded = plumb_overview_recorded(p);
-	struct plumb_coverage c = { .process = PLUMB_NONE, .imported = is_imported(p) };
+	struct plumb_coverage c = { .process = PLUMB_NONE,
+		                    .profile = p,
+		                    .imported = is_imported(p) };
 
 	if (!times)
 		return false;
@@ -157,18 +160,20 @@ print_others(const struct plumb_coverage *c, uint32_t metric, double own, char *
 const char *
 plumb_coverage_text(const struct plumb_coverage *c, uint32_t metric, char text[PLUMB_COVERAGE_SIZE])
 {
-	char share[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE];
+	char share[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE], words[PLUMB_WINDOW_WORDS];
 	double own = covered_part(c, metric);
 	size_t used;
 
 	text[0] = '\0';
 	if (isnan(own) || c->whole_ns <= 0)
 		return text;
-	snprintf(text, PLUMB_COVERAGE_SIZE, "%s %s of the %s's %s",
+	plumb_window_words(c->profile, words);
+	snprintf(text, PLUMB_COVERAGE_SIZE, "%s %s of %s's %s",
 	         metric == PLUMB_METRIC_GPU_TIME  ? "the GPU was busy for"
 	         : metric == PLUMB_METRIC_OP_TIME ? "operators and ranges cover"
 	                                          : "samples cover",
-	         plumb_format_share(share, own, 1), c->imported ? "trace" : "run",
+	         plumb_format_share(share, own, 1),
+	         c->imported && !c->profile->window.kind ? "the trace" : words,
 	         plumb_format_time(time, c->whole_ns));
 	used = strlen(text);
 	print_others(c, metric, own, text + used, PLUMB_COVERAGE_SIZE - used);

@@ -24,7 +24,8 @@ struct plumb_coverage {
 	double cpu;       /* cpu.time, of all threads */
 	double main;      /* cpu.time and wait.time, of the main thread of the busiest process */
 	uint32_t process; /* that process, or PLUMB_NONE */
-	bool sampled;     /* there is cpu.time or wait.time */
+	const struct plumb_profile *profile;
+	bool sampled; /* there is cpu.time or wait.time */
 	bool imported;
 };
 

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "view/render.h"
 #include "view/view.h"
+#include "view/windows.h"
 
 const char *
 plumb_diff_statistic(const struct plumb_compared *c)
@@ -57,6 +58,7 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, const char *
 	for (uint32_t r = after ? before : 0; r < (after ? count : before); r++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "file", names[r]);
+		plumb_window_json(c->profiles[r], json);
 		plumb_json_key_number(json, "count", runs[r].iterations);
 		plumb_json_key_quantity(json, "measured", runs[r].measured);
 		plumb_json_key_quantity(json, "left_out", runs[r].left_out);
@@ -266,6 +268,7 @@ write_json(const struct plumb_compared *c, const char *const *names, FILE *out)
 {
 	struct plumb_json *json = plumb_view_json_new(out, "diff");
 
+	plumb_window_json(c->profiles[0], json);
 	plumb_json_key_text(json, "by", plumb_diff_by_name(c->by));
 	plumb_json_key_text(json, "metric", c->metric);
 	plumb_json_key_text(json, "unit", c->unit);

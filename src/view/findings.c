@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/findings.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyze/analyze.h"
 #include "analyze/group.h"
 #include "model/user_code.h"
+#include "model/window.h"
 #include "view/render.h"
 #include "view/view.h"
 
@@ -31,6 +33,46 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 	free(path);
 }
 
+/* The window with NAME, which plumb_window_name made. */
+static const struct plumb_window_sum *
+find_window(const struct plumb_window_sums *sums, const char *name)
+{
+	struct plumb_window_choice choice;
+
+	if (plumb_window_parse(name, &choice, NULL) < 0)
+		return NULL;
+	for (uint32_t i = 0; i < sums->count; i++)
+		if (sums->items[i].kind == choice.kind &&
+		    (choice.kind != PLUMB_WINDOW_LOOP ||
+		     (choice.number ? sums->items[i].number == choice.number : i == sums->main)))
+			return &sums->items[i];
+	return NULL;
+}
+
+struct plumb_finding_part
+plumb_finding_part(const struct plumb_profile *p, const struct plumb_finding *f)
+{
+	const char *name = plumb_text(p, f->window);
+	struct plumb_finding_part part = { .name = name,
+		                           .whole_ns = p->run.wall_ns,
+		                           .iterations = p->window.iterations,
+		                           .each_ns = PLUMB_UNKNOWN };
+	struct plumb_window_sums sums;
+
+	if (!p->window.kind)
+		part.iterations = PLUMB_UNKNOWN;
+	if (name && !p->window.kind) {
+		const struct plumb_window_sum *sum =
+			plumb_window_sums(p, &sums) < 0 ? NULL : find_window(&sums, name);
+		part.whole_ns = sum ? sum->wall_ns : PLUMB_UNKNOWN;
+		part.iterations = sum ? sum->iterations : PLUMB_UNKNOWN;
+		plumb_window_sums_free(&sums);
+	}
+	if (part.iterations > 0 && f->saving_ns != PLUMB_UNKNOWN)
+		part.each_ns = llround((double)f->saving_ns / (double)part.iterations);
+	return part;
+}
+
 static uint32_t
 count_shown(const struct plumb_profile *p, uint32_t top)
 {
@@ -51,6 +93,9 @@ plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_js
 		plumb_json_key_text(json, "title", plumb_text(p, f->title));
 		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
 		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
+		plumb_json_key_text(json, "window", plumb_text(p, f->window));
+		plumb_json_key_quantity(json, "saving_per_iteration_ns",
+		                        plumb_finding_part(p, f).each_ns);
 		plumb_json_key_number(json, "confidence", f->confidence);
 		plumb_json_key(json, "evidence");
 		plumb_json_raw(json, plumb_text(p, f->evidence));
@@ -76,6 +121,8 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 	plumb_answer_column(answer, "saving_ns", "ns", derived);
 	for (int i = 0; i < 5; i++)
 		plumb_answer_column(answer, names[i], NULL, derived);
+	plumb_answer_column(answer, "window", NULL, derived);
+	plumb_answer_column(answer, "saving_per_iteration_ns", "ns", derived);
 	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		uint32_t user = f->context < p->contexts_count ? user_of[f->context] : PLUMB_NONE;
@@ -91,6 +138,8 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 		plumb_answer_integer(answer, place.line ? place.line : PLUMB_UNKNOWN);
 		plumb_answer_text(answer, plumb_text(p, f->advice));
 		plumb_answer_text(answer, plumb_text(p, f->evidence));
+		plumb_answer_text(answer, plumb_text(p, f->window));
+		plumb_answer_integer(answer, plumb_finding_part(p, f).each_ns);
 	}
 	return plumb_answer_end(answer, error);
 }

@@ -15,6 +15,16 @@ struct plumb_findings_query {
 	const char *user_code; /* the rule that tells your code, or NULL */
 };
 
+/* What the saving of a finding is of. */
+struct plumb_finding_part {
+	const char *name;   /* of the window; NULL: what the profile is of */
+	int64_t whole_ns;   /* how long that took */
+	int64_t iterations; /* in it, or PLUMB_UNKNOWN */
+	int64_t each_ns;    /* the saving for one of them, or PLUMB_UNKNOWN */
+};
+struct plumb_finding_part
+plumb_finding_part(const struct plumb_profile *profile, const struct plumb_finding *finding);
+
 /* One row for each finding. USER_OF (plumb_user_contexts) tells which line of your code a finding
  * is about. */
 int

@@ -6,6 +6,7 @@
 #include "analyze/steps/words.h"
 #include "view/iters_private.h"
 #include "view/render.h"
+#include "view/windows.h"
 
 /* The track that is asked for, else the first main track that has this level; PLUMB_NONE: none. */
 static uint32_t
@@ -55,6 +56,7 @@ plumb_iters_explained_json(const struct plumb_iters *iters,
 	uint32_t t = explained->place;
 	struct plumb_json *json = plumb_view_json_new(out, "iters");
 
+	plumb_window_json(iters->profile, json);
 	plumb_json_key_object(json, "explain");
 	plumb_json_key_quantity(json, "track", iters->found.tracks[t].track);
 	plumb_json_key_quantity(json, "level", explained->depth);

@@ -5,6 +5,7 @@
 #include "view/iters_private.h"
 #include "view/render.h"
 #include "view/view.h"
+#include "view/windows.h"
 
 static double
 overlap_ratio(const struct plumb_iteration *item)
@@ -246,6 +247,7 @@ write_json(const struct plumb_iters *iters, FILE *out)
 	struct plumb_json *json = plumb_view_json_new(out, "iters");
 	int code;
 
+	plumb_window_json(iters->profile, json);
 	plumb_json_key_bool(json, "newest", iters->found.newest);
 	code = plumb_iters_path_json(iters->paths, NULL, json);
 	plumb_json_key_array(json, "tracks");

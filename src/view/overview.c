@@ -9,12 +9,15 @@
 #include "view/render.h"
 #include "view/report_private.h"
 #include "view/view.h"
+#include "view/windows.h"
 
 int64_t
 plumb_overview_recorded(const struct plumb_profile *p)
 {
 	int64_t most = PLUMB_UNKNOWN;
 
+	if (p->window.kind) /* that was of the whole */
+		return most;
 	/* Joined profiles may differ; as with the wall time, the longest counts. */
 	for (uint32_t i = 0; i < p->environment_count; i++) {
 		const char *key = plumb_text(p, p->environment[i].key);
@@ -150,6 +153,9 @@ plumb_overview_device(const struct plumb_profile *p, uint32_t device)
 	struct plumb_overview_device times = { .work_ns = subtract_times(d->first_ns, d->last_ns) };
 	int64_t recorded = plumb_overview_recorded(p);
 
+	/* A window may have come and gone several times meanwhile. */
+	if (p->window.kind && p->run.wall_ns > 0 && times.work_ns > p->run.wall_ns)
+		times.work_ns = p->run.wall_ns;
 	times.span_ns =
 		recorded != PLUMB_UNKNOWN && recorded < times.work_ns ? recorded : times.work_ns;
 	for (uint32_t i = 0; i < p->device_processes_count; i++)
@@ -371,6 +377,8 @@ plumb_view_overview(const struct plumb_profile *profile, FILE *out, struct plumb
 	struct plumb_json *json = plumb_view_json_new(out, "report");
 
 	plumb_overview_json_run(profile, json);
+	plumb_window_json(profile, json);
+	plumb_windows_json(profile, json);
 	plumb_json_key_text(json, "imported", overview.imported);
 	plumb_json_key_text(json, "no_gpu", overview.no_gpu);
 	plumb_json_key_array(json, "notes");

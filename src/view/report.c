@@ -289,6 +289,8 @@ plumb_report_make(const struct plumb_profile *profile, const struct plumb_report
 		report->metric = PLUMB_METRIC_OP_TIME;
 	if (!code)
 		code = work_out(report, query, query->filter ? &filter : NULL, error);
+	if (!code && query->per_iteration)
+		code = plumb_report_iterations_make(report, error);
 	if (query->filter)
 		regfree(&filter);
 	return code;
@@ -311,6 +313,7 @@ plumb_report_free(struct plumb_report *report)
 	free(report->order);
 	free(report->calls);
 	free(report->row_calls);
+	free(report->spreads);
 }
 
 /* ---- for programs ---- */

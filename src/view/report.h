@@ -35,6 +35,13 @@ struct plumb_report_query {
 	bool folded;            /* rows of modules that differ in an index only are one */
 	const char *filter;     /* extended regular expression on names and FILE:LINE, or NULL */
 	const char *user_code;  /* the rule that tells your code, or NULL */
+	bool per_iteration;     /* of a window whose iterations are known */
+};
+
+/* By how much a row's value varies from iteration to iteration. */
+struct plumb_spread {
+	double deviation; /* NAN: unknown */
+	bool exact;       /* of iterations with known times; else from how much single calls vary */
 };
 
 struct plumb_report {
@@ -70,6 +77,9 @@ struct plumb_report {
 	uint64_t available;        /* rows without the limit */
 	struct plumb_stat outside; /* of the metric, under no row */
 
+	int64_t iterations; /* by which the values that are shown are divided; 0: they are not */
+	struct plumb_spread *spreads; /* by row, with iterations; or NULL */
+
 	struct plumb_calls *calls;     /* by context */
 	struct plumb_calls *row_calls; /* by row */
 };
@@ -77,7 +87,8 @@ struct plumb_report {
 /* PLUMB_EUSAGE: no profile can answer QUERY. */
 int plumb_report_check(const struct plumb_report_query *query,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Errors: PLUMB_EUSAGE (also: the profile has no such metric), PLUMB_ESYSTEM. Always call
+/* Errors: PLUMB_EUSAGE (also: the profile has no such metric), PLUMB_EEMPTY (the number of
+ * iterations is not known), PLUMB_ESYSTEM. Always call
  * plumb_report_free. */
 int plumb_report_make(const struct plumb_profile *profile, const struct plumb_report_query *query,
                       struct plumb_report *report, struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -138,6 +149,9 @@ int64_t plumb_report_calls_count(const struct plumb_calls *calls);
 int64_t plumb_report_calls_mean(const struct plumb_calls *calls);
 /* Does the report count how often rows were entered (not, say, the kernels in them)? */
 bool plumb_report_counts_entries(const struct plumb_report *report);
+
+/* AMOUNT for one iteration, if the report is of one; rounded. PLUMB_UNKNOWN stays. */
+int64_t plumb_report_each(const struct plumb_report *report, int64_t amount);
 
 /* ---- rows of PLUMB_BY_MEMORY ---- */
 

@@ -11,6 +11,7 @@
 #include "view/render.h"
 #include "view/report_from.h"
 #include "view/report_private.h"
+#include "view/windows.h"
 
 /* Nested children end at this level: Python's json gives up not far beyond. */
 #define NEST_MOST 200
@@ -248,6 +249,8 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		write_calls(json, &report->row_calls[row]);
 		write_row_stats(json, report, values, row);
 		write_share(json, report, &report->exclusive[row]);
+		plumb_report_json_each(json, report, row, &report->exclusive[row],
+		                       &report->inclusive[row]);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
@@ -292,6 +295,7 @@ write_node(struct plumb_json *json, const struct plumb_report *report, const str
 		write_stats(json, report, "inclusive", values->inclusive, index);
 	}
 	write_share(json, report, &node->inclusive);
+	plumb_report_json_each(json, report, PLUMB_NONE, &node->exclusive, &node->inclusive);
 }
 
 static void
@@ -400,6 +404,8 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
              const struct values *values)
 {
 	plumb_overview_json_run(report->profile, json);
+	plumb_window_json(report->profile, json);
+	plumb_windows_json(report->profile, json);
 	plumb_json_key_text(json, "metric",
 	                    plumb_profile_metric(report->profile, report->metric).name);
 	plumb_json_key_text(json, "unit",

@@ -29,8 +29,16 @@ int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 /* {kind, name, file, line, count}: the part of a divided line, or null. */
 void
 plumb_report_json_part(const struct plumb_report *report, uint32_t part, struct plumb_json *json);
+/* Sets `iterations` and `spreads`. PLUMB_EEMPTY, PLUMB_ESYSTEM. */
+int plumb_report_iterations_make(struct plumb_report *report, struct plumb_error *error);
 
 /* ---- JSON: each function writes a value ---- */
+
+/* The key "per_iteration" of a row or node: what one iteration has of these; ROW may be
+ * PLUMB_NONE. Nothing if the report is of a whole window. */
+void
+plumb_report_json_each(struct plumb_json *json, const struct plumb_report *report, uint32_t row,
+                       const struct plumb_stat *exclusive, const struct plumb_stat *inclusive);
 
 /* {sum, count, min, …} of METRIC. */
 void

@@ -26,6 +26,8 @@ plumb_report_columns(const struct plumb_report *report, struct plumb_answer *ans
 	static const char *const tree[] = { "id", "parent", "depth", "backward" };
 	static const char *const place[] = { "name", "kind",      "file",
 		                             "line", "user_file", "user_line" };
+	static const char *const each[] = { "exclusive_per_iteration", "inclusive_per_iteration",
+		                            "std_per_iteration" };
 	const char *unit = plumb_profile_metric(report->profile, report->metric).unit;
 	const enum plumb_answer_source measured = PLUMB_SOURCE_IS_MEASURED;
 
@@ -49,6 +51,8 @@ plumb_report_columns(const struct plumb_report *report, struct plumb_answer *ans
 	plumb_answer_column(answer, "library", NULL, measured);
 	plumb_answer_column(answer, "calls", "count", measured);
 	plumb_answer_column(answer, "mean_ns", "ns", measured);
+	for (int i = 0; i < 3 && report->iterations; i++)
+		plumb_answer_column(answer, each[i], unit, PLUMB_SOURCE_IS_DERIVED);
 }
 
 /* ---- cells ---- */
@@ -118,6 +122,25 @@ add_values(struct plumb_answer *answer, const struct plumb_report *report,
 	plumb_answer_integer(answer, plumb_report_calls_mean(calls ? calls : &unknown));
 }
 
+/* What one iteration has; ROW may be PLUMB_NONE. */
+static void
+add_each(struct plumb_answer *answer, const struct plumb_report *report,
+         const struct plumb_stat *exclusive, const struct plumb_stat *inclusive, uint32_t row)
+{
+	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
+	double iterations = (double)report->iterations;
+
+	if (!report->iterations)
+		return;
+	plumb_answer_number(answer,
+	                    sum && exclusive->count ? (double)exclusive->sum / iterations : NAN);
+	plumb_answer_number(answer,
+	                    sum && inclusive->count ? (double)inclusive->sum / iterations : NAN);
+	plumb_answer_number(answer, report->spreads && row != PLUMB_NONE
+	                                    ? report->spreads[row].deviation
+	                                    : NAN);
+}
+
 static void
 add_node(const struct plumb_report *report, uint32_t index, struct plumb_answer *answer)
 {
@@ -134,6 +157,7 @@ add_node(const struct plumb_report *report, uint32_t index, struct plumb_answer 
 	add_place(answer, &place);
 	add_values(answer, report, &place, &node->exclusive, &node->inclusive,
 	           report->inverted ? NULL : &report->calls[node->context]);
+	add_each(answer, report, &node->exclusive, &node->inclusive, PLUMB_NONE);
 }
 
 void
@@ -154,6 +178,7 @@ plumb_report_cells(const struct plumb_report *report, uint32_t index, struct plu
 	add_place(answer, &place);
 	add_values(answer, report, &place, &report->exclusive[row], &report->inclusive[row],
 	           &report->row_calls[row]);
+	add_each(answer, report, &report->exclusive[row], &report->inclusive[row], row);
 }
 
 uint32_t

@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "view/render.h"
 #include "view/view.h"
+#include "view/windows.h"
 
 static const char *
 device_of(const struct plumb_profile *profile)
@@ -202,6 +203,7 @@ write_json(const struct plumb_tables *tables, FILE *out)
 	const struct plumb_layers *layers = tables->layers;
 	const struct plumb_profile *p = layers->profile;
 
+	plumb_window_json(p, json);
 	plumb_json_key_text(json, "model",
 	                    layers->model == PLUMB_NONE
 	                            ? NULL

@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
 GOLDEN = ROOT / "tests" / "golden"
-SAMPLES = ("gpu", "cpu", "deep", "memory", "trace", "rude", "empty", "index", "unet", "loss", "loader", "copies")
+SAMPLES = ("gpu", "cpu", "deep", "memory", "trace", "rude", "empty", "windows", "index", "unet", "loss", "loader", "copies")
 CASES = sorted(GOLDEN.glob("*.txt"))
 
 

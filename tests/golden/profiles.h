@@ -13,6 +13,8 @@
  *	trace  spans of two threads and a stream, with arrows, an overlap and a series
  *	rude   names with control characters, wide characters and quotes
  *
+ *	windows start-up, training, evaluation and the rest (windows.h)
+ *
  * and those of cases.h, for the analyses.
  */
 #ifndef PLUMB_TESTS_PROFILES_H
@@ -429,6 +431,7 @@ sample_rude(struct sample *s)
 }
 
 #include "cases.h"
+#include "windows.h"
 
 static bool
 sample_make(const char *name, struct plumb_profile *profile)
@@ -437,10 +440,11 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },     { "cpu", sample_cpu },     { "deep", sample_deep },
-		{ "rude", sample_rude },   { "memory", sample_held }, { "empty", NULL },
-		{ "index", case_index },   { "unet", case_unet },     { "loss", case_loss },
-		{ "loader", case_loader }, { "copies", case_copies }, { "trace", sample_trace },
+		{ "gpu", sample_gpu },         { "cpu", sample_cpu },     { "deep", sample_deep },
+		{ "rude", sample_rude },       { "memory", sample_held }, { "empty", NULL },
+		{ "index", case_index },       { "unet", case_unet },     { "loss", case_loss },
+		{ "loader", case_loader },     { "copies", case_copies }, { "trace", sample_trace },
+		{ "windows", sample_windows },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

@@ -138,7 +138,7 @@ test_inverted(void **state)
 static void
 test_summary_fits(void **state)
 {
-	static const char *const names[] = { "gpu", "cpu", "deep", "rude", "empty" };
+	static const char *const names[] = { "gpu", "cpu", "deep", "rude", "empty", "windows" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -162,6 +162,14 @@ test_summary_fits(void **state)
 			assert_non_null(strstr(text, "gemm_bwd_h200"));
 			assert_non_null(strstr(text, "/home/ada/model.py:12"));
 			assert_non_null(strstr(text, "dropped 2 kernel records"));
+		}
+		if (!strcmp(names[i], "windows")) {
+			assert_non_null(strstr(text, "trying variants of kernels 11.9 s"));
+			assert_non_null(
+				strstr(text, "400 iterations of 60.0 ms (\xc2\xb1 1.03 ms)"));
+			assert_non_null(strstr(text, "of the main loop only"));
+			assert_non_null(strstr(text, "implicit_gemm"));
+			assert_null(strstr(text, "aten::fill_")); /* of start-up */
 		}
 		free(text);
 		plumb_profile_free(&profile);

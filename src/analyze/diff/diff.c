@@ -6,7 +6,7 @@
 
 #include "analyze/diff/diff_private.h"
 
-const char *const plumb_steps_names[] = { NULL, "given", "loop", "marker" };
+const char *const plumb_steps_names[] = { NULL, "given", "loop", "marker", "window" };
 
 int
 diff_no_memory(struct plumb_error *error)
@@ -58,6 +58,19 @@ is_said(const struct plumb_diff *diff, enum plumb_steps_from from)
 	return true;
 }
 
+/* Are all runs windows that say how many iterations they have? */
+static bool
+are_windows(const struct plumb_diff *diff)
+{
+	for (uint32_t r = 0; r < diff->count; r++) {
+		const struct plumb_profile_window *w = &diff->runs[r].profile->window;
+
+		if (w->kind != PLUMB_WINDOW_LOOP || w->iterations <= 0)
+			return false;
+	}
+	return true;
+}
+
 static void
 choose_steps(struct plumb_diff *diff)
 {
@@ -74,9 +87,10 @@ choose_steps(struct plumb_diff *diff)
 		loops = loops && is_said(diff, PLUMB_STEPS_LOOP);
 		markers = markers && is_said(diff, PLUMB_STEPS_MARKER);
 	} else {
-		diff->from = loops     ? PLUMB_STEPS_LOOP
-		             : markers ? PLUMB_STEPS_MARKER
-		                       : PLUMB_STEPS_NONE;
+		diff->from = loops               ? PLUMB_STEPS_LOOP
+		             : markers           ? PLUMB_STEPS_MARKER
+		             : are_windows(diff) ? PLUMB_STEPS_WINDOW
+		                                 : PLUMB_STEPS_NONE;
 	}
 	for (uint32_t r = 0; r < diff->count; r++) {
 		struct diff_run *run = &diff->runs[r];
@@ -90,6 +104,8 @@ choose_steps(struct plumb_diff *diff)
 			.profile = run->profile,
 			.iterations = diff->from == PLUMB_STEPS_GIVEN
 			                      ? o->iterations[r >= diff->before]
+			              : diff->from == PLUMB_STEPS_WINDOW
+			                      ? (double)run->profile->window.iterations
 			              : loops ? run->steps.loops
 			                      : run->steps.markers,
 			.measured = diff_windows_count(diff, r),

@@ -47,6 +47,7 @@ enum plumb_steps_from {
 	PLUMB_STEPS_GIVEN,  /* by the options */
 	PLUMB_STEPS_LOOP,   /* the loops that iterations.h finds in the GPU's work */
 	PLUMB_STEPS_MARKER, /* calls of a range: ProfilerStep, else Optimizer.step */
+	PLUMB_STEPS_WINDOW, /* of the window that each profile is of (model/window.h) */
 };
 extern const char *const plumb_steps_names[];
 

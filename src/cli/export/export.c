@@ -52,6 +52,7 @@ static const struct plumb_option options[] = {
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "with --endpoint: a PEM file of the certificates to trust for https; by "
 	          "default $SSL_CERT_FILE, else those of the system" },
+	PLUMB_WINDOW_OPTION(""),
 	{ .name = "metric",
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
@@ -244,17 +245,22 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	struct plumb_profile profile = { 0 };
 	struct plumb_error error = { 0 };
 	const char *named = plumb_options_text(invocation->options, "metric");
-	int result = check_use(invocation, &format, &wanted.metric);
+	struct plumb_window_choice window;
+	int result = plumb_load_window(invocation, &window);
 
+	if (!result)
+		result = check_use(invocation, &format, &wanted.metric);
 	if (!result)
 		result = check_output(invocation, invocation->operands[0]);
 	if (result)
 		return result;
 	/* Stacks are made of totals; only a time line needs the spans. */
 	if (plumb_load(&profile, invocation->operands[0],
-	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &error) < 0)
+	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &window, &error) < 0) {
+		plumb_profile_free(&profile);
 		return plumb_cli_fail(invocation, &error);
-	if (format == &plumb_export_json && profile.findings_count &&
+	}
+	if (format == &plumb_export_json && (profile.findings_count || profile.window.kind) &&
 	    plumb_findings_are_old(&profile) && plumb_analyze(&profile, NULL, &error) < 0)
 		plumb_cli_note(invocation, "the findings are those that an older plumb stored: %s",
 		               error.message);

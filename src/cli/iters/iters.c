@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 #include "view/view.h"
 
 #define ROWS_MOST 20 /* iterations that are printed, and outliers after them */
@@ -37,6 +38,7 @@ static const struct plumb_option options[] = {
 	  .argument = "N",
 	  .help = "say why iteration N differs from the others (of --track, or of the first main "
 	          "track)" },
+	PLUMB_WINDOW_OPTION(""),
 	{ .name = "level",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "L",
@@ -378,6 +380,8 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 	struct plumb_error error = { 0 };
 	bool explain = plumb_options_given(invocation->options, "explain");
 	bool host = plumb_iters_host_shown(iters) && !explain;
+	bool csv = plumb_options_flag(invocation->options, "csv");
+	bool json = plumb_options_flag(invocation->options, "json");
 	int code;
 
 	if (!any_shown(iters) && !host) {
@@ -394,11 +398,13 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}
+	if (!json && !csv)
+		plumb_windows_print_only(iters->profile, invocation->out);
 	if (explain)
 		return explain_one(invocation, iters);
-	if (plumb_options_flag(invocation->options, "json"))
+	if (json)
 		code = plumb_iters_write(iters, PLUMB_VIEW_JSON, invocation->out, &error);
-	else if (plumb_options_flag(invocation->options, "csv"))
+	else if (csv)
 		code = plumb_iters_write(iters, PLUMB_VIEW_CSV, invocation->out, &error);
 	else if (host)
 		code = plumb_iters_host_print(iters, invocation->out);
@@ -436,10 +442,13 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		.path_spans = spans,
 	};
 	struct plumb_profile profile = { 0 };
+	struct plumb_window_choice window;
 	struct plumb_iters iters;
 	struct plumb_error error = { 0 };
 	int result;
 
+	if ((result = plumb_load_window(invocation, &window)))
+		return result;
 	if (json && csv)
 		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
 	if (explain && csv)
@@ -454,8 +463,10 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	limits.overlap *= 10000;
 	limits.idle *= 10000;
 	/* Markers are on threads, so all spans are wanted. */
-	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
+	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &window, &error) < 0) {
+		plumb_profile_free(&profile);
 		return plumb_cli_fail(invocation, &error);
+	}
 	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
 	                 : show_iterations(invocation, &iters);

@@ -74,6 +74,13 @@ static const struct plumb_option options[] = {
 	  .argument = "FILE,...",
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "run rules of your own, in Python, and show what they find among the findings" },
+	PLUMB_WINDOW_OPTION(
+		". Without it, text shows rows of the main loop, JSON and CSV those of the whole "
+		"run, and findings are of the main loop and of start-up"),
+	{ .name = "per-iteration",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "show what one iteration of a loop takes: values divided by the iterations of "
+	          "--window (default: loop), and by how much iterations vary" },
 	{ .name = "ledger",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show the whole ledger: what was received, attributed and dropped from each "
@@ -108,8 +115,10 @@ print_findings_csv(const struct plumb_report *report, FILE *out, struct plumb_er
 	return code;
 }
 
+/* WHOLE is the profile that the report's is a window of, or the same. */
 static int
-print_report(const struct plumb_invocation *invocation, const struct plumb_report *report)
+print_report(const struct plumb_invocation *invocation, const struct plumb_report *report,
+             const struct plumb_profile *whole)
 {
 	const struct plumb_options *o = invocation->options;
 	const char *path = invocation->operands[0];
@@ -126,12 +135,12 @@ print_report(const struct plumb_invocation *invocation, const struct plumb_repor
 	else if (plumb_options_flag(o, "findings") && plumb_options_flag(o, "csv"))
 		result = print_findings_csv(report, invocation->out, &error);
 	else if (plumb_options_flag(o, "findings"))
-		result = plumb_findings_text(report, path, invocation->out,
+		result = plumb_findings_text(report, whole, path, invocation->out,
 		                             (int)(width < 10000 ? width : 0));
 	else if (plumb_options_flag(o, "csv"))
 		result = plumb_report_write(report, PLUMB_VIEW_CSV, invocation->out, &error);
 	else
-		result = plumb_report_text(report, path, plumb_options_flag(o, "ledger"),
+		result = plumb_report_text(report, whole, path, plumb_options_flag(o, "ledger"),
 		                           invocation->out, width < 10000 ? (int)width : 10000);
 	/* A failed write is the frame's to report: it knows whether the reader just left. */
 	if (result < 0 && !ferror(invocation->out))
@@ -142,10 +151,27 @@ print_report(const struct plumb_invocation *invocation, const struct plumb_repor
 	return PLUMB_EXIT_EMPTY;
 }
 
+/* ---- what is read ---- */
+
+/* What the report is of: a window, or the whole. */
+struct shown {
+	struct plumb_window_choice choice;
+	bool chosen; /* the user named it */
+	struct plumb_profile whole;
+	struct plumb_profile window; /* of `whole`; its kind is PLUMB_WINDOW_ALL if there is none */
+};
+
+static const struct plumb_profile *
+rows_of(const struct shown *shown)
+{
+	return shown->window.window.kind ? &shown->window : &shown->whole;
+}
+
 static int
-report_profile(const struct plumb_invocation *invocation, const struct plumb_profile *profile,
+report_profile(const struct plumb_invocation *invocation, const struct shown *shown,
                const struct plumb_report_query *query)
 {
+	const struct plumb_profile *profile = rows_of(shown);
 	struct plumb_report report;
 	struct plumb_error error;
 	int result;
@@ -155,9 +181,15 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		                       query->metric);
 	result = plumb_report_make(profile, query, &report, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
-	                 : print_report(invocation, &report);
+	                 : print_report(invocation, &report, &shown->whole);
 	plumb_report_free(&report);
 	return result;
+}
+
+static bool
+are_findings_shown(const struct plumb_options *o)
+{
+	return plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
 }
 
 static enum plumb_load_part
@@ -167,22 +199,26 @@ part_to_load(const struct plumb_invocation *invocation)
 	                                                          : PLUMB_LOAD_STREAMS;
 }
 
-/* SHOWN: the findings are. Then the critical path wants what threads did, too; another tool's trace
- * came whole. Stored findings stay if they are merely old and this fails. */
+/* The critical path wants what threads did, too; another tool's trace has it already. If there is
+ * not memory enough, or the profile is damaged, the findings that the profile has are shown. */
 static int
-analyze_again(const struct plumb_invocation *invocation, bool shown,
-              const struct plumb_analyze_options *wanted, struct plumb_profile *profile,
-              struct plumb_error *error)
+analyze_again(const struct plumb_invocation *invocation, struct shown *shown,
+              const struct plumb_analyze_options *wanted, struct plumb_error *error)
 {
 	const char *path = invocation->operands[0];
-	bool may_stay = profile->findings_count && !wanted->thresholds && !wanted->user_code;
+	struct plumb_profile *profile = &shown->whole;
+	bool may_stay = !wanted->thresholds && !wanted->user_code && !shown->chosen &&
+	                profile->findings_count && plumb_store_is_ours(path);
 	int code = 0;
 
-	if (shown && profile->spans_count && plumb_store_is_ours(path)) {
+	if (are_findings_shown(invocation->options) && profile->spans_count &&
+	    plumb_store_is_ours(path)) {
 		plumb_profile_free(profile);
 		*profile = (struct plumb_profile){ 0 };
-		code = plumb_load(profile, path, PLUMB_LOAD_ALL, error);
+		code = plumb_load(profile, path, PLUMB_LOAD_ALL, NULL, error);
 	}
+	if (!code && shown->chosen && shown->choice.kind)
+		return 0; /* the window is analysed, not the whole */
 	if (!code)
 		code = plumb_analyze(profile, wanted, error);
 	if (!code || !may_stay)
@@ -191,27 +227,77 @@ analyze_again(const struct plumb_invocation *invocation, bool shown,
 	               error->message);
 	plumb_profile_free(profile);
 	*profile = (struct plumb_profile){ 0 };
-	return plumb_load(profile, path, part_to_load(invocation), error);
+	return plumb_load(profile, path, part_to_load(invocation), NULL, error);
+}
+
+/* Cuts the window out, if rows or findings of one are shown. */
+static int
+make_window(const struct plumb_invocation *invocation, struct shown *shown,
+            const struct plumb_analyze_options *wanted, struct plumb_error *error)
+{
+	int code;
+
+	if (!shown->choice.kind)
+		return 0;
+	code = plumb_window_profile(&shown->whole, &shown->choice, &shown->window, error);
+	if (code == PLUMB_EEMPTY && !shown->chosen)
+		return 0;
+	if (code)
+		return plumb_fail_in(error, "%s", invocation->operands[0]);
+	return shown->chosen && are_findings_shown(invocation->options)
+	               ? plumb_analyze(&shown->window, wanted, error)
+	               : 0;
 }
 
 /* Findings come from the profile. They are made again if it has none, if older analyses made them,
- * or if what they depend on is asked for otherwise. */
+ * or if what they depend on is asked for otherwise. Those of a window that the user named are of
+ * that alone. */
 static int
-make_findings(const struct plumb_invocation *invocation, struct plumb_profile *profile,
-              struct plumb_error *error)
+make_shown(const struct plumb_invocation *invocation, struct shown *shown,
+           struct plumb_error *error)
 {
 	const struct plumb_options *o = invocation->options;
-	struct plumb_analyze_options wanted = { plumb_options_text(o, "threshold"),
-		                                plumb_options_text(o, "user-code") };
+	struct plumb_analyze_options wanted = {
+		.thresholds = plumb_options_text(o, "threshold"),
+		.user_code = plumb_options_text(o, "user-code"),
+		.whole = shown->chosen,
+	};
 	const char *rules = plumb_options_text(o, "rule");
-	bool shown = plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
-	int code = 0;
+	int code = plumb_load(&shown->whole, invocation->operands[0], part_to_load(invocation),
+	                      NULL, error);
 
-	if (wanted.thresholds || wanted.user_code || (shown && plumb_findings_are_old(profile)))
-		code = analyze_again(invocation, shown, &wanted, profile, error);
+	if (!code &&
+	    (wanted.thresholds || wanted.user_code ||
+	     (are_findings_shown(o) && (shown->chosen || plumb_findings_are_old(&shown->whole)))))
+		code = analyze_again(invocation, shown, &wanted, error);
+	if (!code)
+		code = make_window(invocation, shown, &wanted, error);
 	if (!code && rules)
-		code = plumb_rules_run(profile, invocation->operands[0], rules, error);
+		code = plumb_rules_run(shown->window.window.kind ? &shown->window : &shown->whole,
+		                       invocation->operands[0], rules, error);
 	return code;
+}
+
+/* Which window the options ask for. 0, or an exit code. */
+static int
+choose_window(const struct plumb_invocation *invocation, struct shown *shown,
+              const struct plumb_report_query *query)
+{
+	const struct plumb_options *o = invocation->options;
+	int result = plumb_load_window(invocation, &shown->choice);
+
+	shown->chosen = plumb_options_given(o, "window") || query->per_iteration;
+	if (result)
+		return result;
+	if (query->per_iteration && query->by == PLUMB_BY_MEMORY)
+		return plumb_cli_usage(invocation, "report: --by memory has no --per-iteration");
+	/* Who holds memory is known of one moment, and figures of another tool are of the whole. */
+	if (!shown->chosen && (are_findings_shown(o) || plumb_options_flag(o, "csv") ||
+	                       query->by == PLUMB_BY_MEMORY || query->compat))
+		return 0;
+	if (!plumb_options_given(o, "window"))
+		shown->choice.kind = PLUMB_WINDOW_LOOP;
+	return 0;
 }
 
 int
@@ -233,8 +319,9 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		          !plumb_options_flag(o, "csv"),
 		.filter = plumb_options_text(o, "filter"),
 		.user_code = plumb_options_text(o, "user-code"),
+		.per_iteration = plumb_options_flag(o, "per-iteration"),
 	};
-	struct plumb_profile profile = { 0 };
+	struct shown shown = { 0 };
 	struct plumb_error error;
 	int result;
 
@@ -242,12 +329,13 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
 	if (plumb_report_check(&query, &error) < 0)
 		return plumb_cli_usage(invocation, "report: %s", error.message);
-	if (plumb_load(&profile, invocation->operands[0], part_to_load(invocation), &error) < 0 ||
-	    make_findings(invocation, &profile, &error) < 0)
+	result = choose_window(invocation, &shown, &query);
+	if (!result && make_shown(invocation, &shown, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
-	else
-		result = report_profile(invocation, &profile, &query);
-	plumb_profile_free(&profile);
+	else if (!result)
+		result = report_profile(invocation, &shown, &query);
+	plumb_profile_free(&shown.window);
+	plumb_profile_free(&shown.whole);
 	return result;
 }
 
@@ -264,6 +352,8 @@ static const char *const examples[] = {
 	"who holds each device's memory at its peak",
 	"plumb report train.plumb --findings",
 	"what is wrong, and what to do about it",
+	"plumb report train.plumb --per-iteration --by line",
+	"what one iteration of the main loop takes, line by line",
 	"plumb report train.plumb --findings --rule small.py --threshold hotspot.share=5%",
 	"with a rule of your own, and another threshold",
 	"plumb report train.plumb --by kernel --json --top 0",

@@ -14,15 +14,18 @@
 #include "cli/report/text.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/windows.h"
 #include "view/coverage.h"
 
 #define MOST_DEVICES 16
 #define MOST_DROPS 12
+#define MOST_LOOPS 8
 
 /* What a cell of a row shows. */
 enum cell {
 	SHARE,
 	SELF,
+	SPREAD, /* of an iteration's SELF */
 	TOTAL,
 	COUNT,
 	MEAN,
@@ -44,6 +47,7 @@ enum cell {
 static const struct plumb_column all_columns[CELLS] = {
 	[SHARE] = { "share", PLUMB_RIGHT },
 	[SELF] = { "self", PLUMB_RIGHT },
+	[SPREAD] = { "\xc2\xb1", PLUMB_RIGHT },
 	[TOTAL] = { "total", PLUMB_RIGHT },
 	[COUNT] = { "count", PLUMB_RIGHT },
 	[MEAN] = { "mean", PLUMB_RIGHT },
@@ -76,6 +80,18 @@ add_column(struct layout *layout, enum cell cell, const char *title)
 	layout->cells[layout->count++] = cell;
 }
 
+/* How often, in an iteration if the report is of one: "12", "0.25". */
+static const char *
+format_each_count(const struct plumb_report *report, char *text, int64_t count)
+{
+	double each = (double)count / (double)(report->iterations ? report->iterations : 1);
+
+	if (count == PLUMB_UNKNOWN || each >= 100 || fabs(each - round(each)) < 0.005)
+		return plumb_format_count(text, count == PLUMB_UNKNOWN ? count : llround(each));
+	snprintf(text, PLUMB_FORMAT_SIZE, "%.2f", each);
+	return text;
+}
+
 static const char *
 format_stat(const struct plumb_report *report, const struct plumb_stat *stat, enum cell cell,
             char *text)
@@ -84,12 +100,12 @@ format_stat(const struct plumb_report *report, const struct plumb_stat *stat, en
 	int64_t value = PLUMB_UNKNOWN;
 
 	if (cell == COUNT)
-		return plumb_format_count(text, stat->count < INT64_MAX ? (int64_t)stat->count
-		                                                        : INT64_MAX);
+		return format_each_count(
+			report, text, stat->count < INT64_MAX ? (int64_t)stat->count : INT64_MAX);
 	if (!stat->count && plumb_metric_aggregation(report->metric) != PLUMB_SUM)
 		return strcpy(text, PLUMB_DASH);
 	if (cell == SELF || cell == TOTAL)
-		value = plumb_stat_amount(report->metric, stat);
+		value = plumb_report_each(report, plumb_stat_amount(report->metric, stat));
 	else if (!stat->count)
 		value = PLUMB_UNKNOWN;
 	else if (cell == MIN)
@@ -124,11 +140,24 @@ share_cell(struct plumb_table *table, const struct plumb_report *report,
 }
 
 static void
-calls_cell(struct plumb_table *table, const struct plumb_calls *calls)
+calls_cell(struct plumb_table *table, const struct plumb_report *report,
+           const struct plumb_calls *calls)
 {
 	char text[PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table, plumb_format_count(text, plumb_report_calls_count(calls)));
+	plumb_table_cell(table, format_each_count(report, text, plumb_report_calls_count(calls)));
+}
+
+static void
+spread_cell(struct plumb_table *table, const struct plumb_report *report, uint32_t row)
+{
+	double deviation = report->spreads[row].deviation;
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(
+		table, plumb_format_quantity(
+			       text, plumb_profile_metric(report->profile, report->metric).unit,
+			       isnan(deviation) ? PLUMB_UNKNOWN : llround(fmin(deviation, 9e18))));
 }
 
 static void
@@ -234,6 +263,8 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		add_column(layout, SELF, NULL), add_column(layout, TOTAL, NULL);
 	if (sum && strcmp(plumb_profile_metric(report->profile, report->metric).unit, "ns"))
 		layout->columns[1].title = kernel || thread ? "sum" : "self";
+	if (report->spreads)
+		add_column(layout, SPREAD, NULL);
 	if (plumb_report_counts_entries(report)) {
 		choose_calls(report, layout);
 	} else {
@@ -345,6 +376,9 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 		case SHARE:
 			share_cell(table, report, &report->exclusive[row]);
 			break;
+		case SPREAD:
+			spread_cell(table, report, row);
+			break;
 		case NAME:
 			name_cell(table, report, &place, &report->inclusive[row]);
 			break;
@@ -375,7 +409,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			stat_cell(table, report, &report->inclusive[row], TOTAL);
 			break;
 		case CALLS:
-			calls_cell(table, &report->row_calls[row]);
+			calls_cell(table, report, &report->row_calls[row]);
 			break;
 		case EACH:
 			each_cell(table, &report->row_calls[row]);
@@ -434,11 +468,11 @@ node_calls_cell(struct plumb_table *table, const struct plumb_report *report,
 	if (report->inverted && !node->depth)
 		*direct = !report->grouping || calls->own.count == node->exclusive.count;
 	if (!report->inverted)
-		calls_cell(table, chain_calls(report, node));
+		calls_cell(table, report, chain_calls(report, node));
 	else if (*direct)
 		stat_cell(table, report, &node->inclusive, COUNT);
 	else
-		calls_cell(table, node->depth ? &unknown : calls);
+		calls_cell(table, report, node->depth ? &unknown : calls);
 }
 
 static int
@@ -571,8 +605,8 @@ print_ledger(const struct plumb_report *report, bool all, FILE *out, int width, 
 }
 
 int
-plumb_report_text(const struct plumb_report *report, const char *path, bool ledger, FILE *out,
-                  int width)
+plumb_report_text(const struct plumb_report *report, const struct plumb_profile *whole,
+                  const char *path, bool ledger, FILE *out, int width)
 {
 	struct plumb_metric_info metric;
 	char text[PLUMB_FORMAT_SIZE];
@@ -581,7 +615,8 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 	fputs("plumb report ", out);
 	plumb_text_print(out, path);
 	fputc('\n', out);
-	plumb_overview_print(report->profile, out, MOST_DEVICES);
+	plumb_overview_print(whole, out, MOST_DEVICES);
+	plumb_windows_print(whole, MOST_LOOPS, out);
 	if (report->compat) {
 		print_hta(report->profile, false, out);
 		print_hta(report->profile, true, out);
@@ -592,10 +627,12 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 		return result;
 	}
 	metric = plumb_profile_metric(report->profile, report->metric);
-	fprintf(out, "\n%s by %s%s", metric.name, plumb_group_by_names[report->by],
-	        report->inverted ? ", bottom-up" : "");
+	plumb_windows_print_choice(report->profile, out);
+	fprintf(out, "%s%s by %s%s", report->profile->window.kind ? "" : "\n", metric.name,
+	        plumb_group_by_names[report->by], report->inverted ? ", bottom-up" : "");
 	if (plumb_metric_aggregation(report->metric) == PLUMB_SUM && report->total.count)
-		fprintf(out, ", %s in total", format_stat(report, &report->total, SELF, text));
+		fprintf(out, ", %s in %s", format_stat(report, &report->total, SELF, text),
+		        report->iterations ? "an iteration" : "total");
 	if (metric.meaning)
 		fprintf(out, " (%s)", metric.meaning);
 	fputc('\n', out);

@@ -8,9 +8,10 @@
 #include "view/report.h"
 
 /* Prints the head, the rows, what was left out, and the ledger, which is complete if LEDGER is set.
- * PATH is the profile's name. Negative: no memory. */
-int plumb_report_text(const struct plumb_report *report, const char *path, bool ledger, FILE *out,
-                      int width);
+ * PATH is the profile's name. WHOLE is what the head is of: the profile that the report's is a
+ * window of, or the same. Negative: no memory. */
+int plumb_report_text(const struct plumb_report *report, const struct plumb_profile *whole,
+                      const char *path, bool ledger, FILE *out, int width);
 /* memory.c: each device's memory, with its rows below it. */
 int plumb_report_memory_text(const struct plumb_report *report, FILE *out, int width);
 

@@ -28,6 +28,20 @@ enum plumb_purpose {
 	PLUMB_PURPOSE_PARAMETERS,     /* moves a module's parameters */
 };
 
+/* What a program does before its loop; startup.c has the names. */
+enum plumb_startup_kind {
+	PLUMB_STARTUP_OTHER, /* or not known */
+	PLUMB_STARTUP_IMPORTS,
+	PLUMB_STARTUP_COMPILING,
+	PLUMB_STARTUP_TUNING,  /* trying variants of kernels */
+	PLUMB_STARTUP_CAPTURE, /* of GPU graphs */
+	PLUMB_STARTUP_MODEL,   /* making and loading the model */
+	PLUMB_STARTUP_DATA,
+	PLUMB_STARTUP_GPU,   /* starting the GPU's runtime, loading code onto it */
+	PLUMB_STARTUP_RANKS, /* meeting other ranks */
+	PLUMB_STARTUP_KINDS
+};
+
 /* What an operator or a kernel does, as far as advice depends on it. */
 enum plumb_work_kind {
 	PLUMB_WORK_OTHER, /* or not known */
@@ -176,6 +190,9 @@ enum plumb_purpose plumb_framework_phase(const char *file, const char *name);
 /* What else the frame is for, if it is a Python function. *OF, which may be NULL: by whom. */
 enum plumb_purpose plumb_framework_place(const struct plumb_profile *profile, uint32_t frame,
                                          const struct plumb_framework_names **of);
+/* What a frame says of start-up, on its own. */
+enum plumb_startup_kind
+plumb_framework_startup(const struct plumb_profile *profile, uint32_t frame);
 bool plumb_framework_is_loss_class(const char *name);
 /* Is this the name of a framework's Python package? */
 bool plumb_framework_is_package(const char *name, size_t bytes);

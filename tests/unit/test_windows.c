@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said of start-up and loops: one iteration, causes, findings by window. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../golden/profiles.h"
+#include "analyze/analyze.h"
+#include "view/findings.h"
+#include "view/report.h"
+#include "view/windows.h"
+
+static struct plumb_profile
+make(void)
+{
+	struct plumb_profile profile = { 0 };
+
+	assert_true(sample_make("windows", &profile));
+	return profile;
+}
+
+static struct plumb_profile
+cut(const struct plumb_profile *profile, const char *name)
+{
+	struct plumb_window_choice choice;
+	struct plumb_profile window;
+
+	assert_int_equal(plumb_window_parse(name, &choice, NULL), 0);
+	assert_int_equal(plumb_window_profile(profile, &choice, &window, NULL), 0);
+	return window;
+}
+
+static void
+test_one_iteration(void **state)
+{
+	struct plumb_profile profile = make();
+	struct plumb_windows w;
+
+	(void)state;
+	assert_int_equal(plumb_windows_find(&profile, &w, NULL), 0);
+	assert_int_equal(w.loop_count, 2);
+	assert_int_equal(w.main, 0);
+	assert_int_equal(w.startup_ns, 21400 * WINDOWS_MS);
+	assert_int_equal(w.rest_ns, 1600 * WINDOWS_MS);
+	assert_int_equal(w.loops[0].mean_ns, 60 * WINDOWS_MS);
+	/* By turns 59 and 61 ms: 19 times, 10 of them 61. */
+	assert_in_range(w.loops[0].spread_ns, 1025000, 1027000);
+	assert_int_equal(w.loops[0].device_count, 1);
+	assert_int_equal(w.loops[0].devices[0].busy_ns, 48 * WINDOWS_MS);
+	assert_int_equal(w.loops[0].devices[0].idle_ns, 12 * WINDOWS_MS);
+	assert_int_equal(w.loops[0].devices[0].wait_ns, 0);
+	assert_int_equal(w.loops[0].devices[0].copy_ns, 0);
+	assert_int_equal(w.loops[1].devices[0].copy_ns, PLUMB_UNKNOWN);
+	/* The newest work has none of the second loop. */
+	assert_int_equal(w.loops[1].mean_ns, 20 * WINDOWS_MS);
+	assert_int_equal(w.loops[1].spread_ns, PLUMB_UNKNOWN);
+	assert_int_equal(w.loops[1].devices[0].busy_ns, 10 * WINDOWS_MS);
+	plumb_windows_free(&w);
+	plumb_profile_free(&profile);
+}
+
+static void
+test_no_windows(void **state)
+{
+	struct plumb_profile profile = { 0 };
+	struct plumb_windows w;
+
+	(void)state;
+	assert_true(sample_make("gpu", &profile));
+	assert_int_equal(plumb_windows_find(&profile, &w, NULL), 0);
+	assert_int_equal(w.main, PLUMB_NONE);
+	assert_int_equal(w.loop_count, 0);
+	plumb_windows_free(&w);
+	plumb_profile_free(&profile);
+}
+
+static void
+test_startup(void **state)
+{
+	struct plumb_profile profile = make(), startup = cut(&profile, "startup");
+	struct plumb_startup s;
+
+	(void)state;
+	assert_int_equal(plumb_startup_find(&startup, &s), 0);
+	assert_true(s.sampled);
+	assert_int_equal(s.ns[PLUMB_STARTUP_IMPORTS], 2800 * WINDOWS_MS);
+	/* Waiting counts, too. */
+	assert_int_equal(s.ns[PLUMB_STARTUP_COMPILING], 6000 * WINDOWS_MS);
+	/* It lies in what compiles, and has its own remedy. */
+	assert_int_equal(s.ns[PLUMB_STARTUP_TUNING], 11900 * WINDOWS_MS);
+	assert_int_equal(s.ns[PLUMB_STARTUP_OTHER], 0);
+	plumb_profile_free(&startup);
+	plumb_profile_free(&profile);
+}
+
+static uint32_t
+count_of(const struct plumb_profile *p, const char *window)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->findings_count; i++) {
+		const char *of = plumb_text(p, p->findings[i].window);
+		count += window ? of && !strcmp(of, window) : !of;
+	}
+	return count;
+}
+
+static const struct plumb_finding *
+find(const struct plumb_profile *p, const char *begin)
+{
+	for (uint32_t i = 0; i < p->findings_count; i++)
+		if (!strncmp(plumb_text(p, p->findings[i].id), begin, strlen(begin)))
+			return &p->findings[i];
+	return NULL;
+}
+
+static void
+test_findings(void **state)
+{
+	struct plumb_profile profile = make(), loop = cut(&profile, "loop");
+	const struct plumb_analyze_options whole = { .whole = true };
+	const struct plumb_finding *f;
+	struct plumb_finding_part part;
+	uint32_t of_loop;
+
+	(void)state;
+	assert_int_equal(plumb_analyze(&profile, NULL, NULL), 0);
+	of_loop = count_of(&profile, "loop:1");
+	assert_true(of_loop >= 3);
+	assert_int_equal(count_of(&profile, "startup"), 2);
+	assert_int_equal(count_of(&profile, NULL), 0);
+	/* The loop comes first: programs are run for it. */
+	assert_string_equal(plumb_text(&profile, profile.findings[0].window), "loop:1");
+	/* What start-up did is not of the loop. */
+	for (uint32_t i = 0; i < profile.findings_count; i++)
+		assert_null(strstr(plumb_text(&profile, profile.findings[i].title), "fill"));
+	f = find(&profile, "startup-tuning");
+	assert_non_null(f);
+	assert_int_equal(f->saving_ns, 11900 * WINDOWS_MS);
+	assert_non_null(strstr(plumb_text(&profile, f->title), "11.9 s of its 21.4 s"));
+	assert_non_null(strstr(plumb_text(&profile, f->title), "train.py:40"));
+	part = plumb_finding_part(&profile, f);
+	assert_int_equal(part.whole_ns, 21400 * WINDOWS_MS);
+	assert_int_equal(part.each_ns, PLUMB_UNKNOWN);
+	part = plumb_finding_part(&profile, &profile.findings[0]);
+	assert_int_equal(part.whole_ns, 24000 * WINDOWS_MS);
+	assert_int_equal(part.iterations, WINDOWS_STEPS);
+
+	/* A window alone gives the same ids; the whole has the kernel of start-up. */
+	assert_int_equal(plumb_analyze(&loop, NULL, NULL), 0);
+	assert_int_equal(loop.findings_count, of_loop);
+	for (uint32_t i = 0; i < loop.findings_count; i++)
+		assert_non_null(find(&profile, plumb_text(&loop, loop.findings[i].id)));
+	assert_int_equal(plumb_analyze(&profile, &whole, NULL), 0);
+	assert_int_equal(count_of(&profile, NULL), profile.findings_count);
+	assert_null(find(&profile, "startup-"));
+	plumb_profile_free(&loop);
+	plumb_profile_free(&profile);
+}
+
+/* A start-up that takes little of the run, or little time, has no findings. */
+static void
+test_short_startup(void **state)
+{
+	struct plumb_profile profile = make();
+	const struct plumb_analyze_options share = { .thresholds = "startup.share=50%" };
+	const struct plumb_analyze_options time = { .thresholds = "startup.time=22s" };
+	const struct plumb_analyze_options cause = { .thresholds = "startup.cause=50%" };
+
+	(void)state;
+	assert_int_equal(plumb_analyze(&profile, &share, NULL), 0);
+	assert_int_equal(count_of(&profile, "startup"), 0);
+	assert_int_equal(plumb_analyze(&profile, &time, NULL), 0);
+	assert_int_equal(count_of(&profile, "startup"), 0);
+	assert_int_equal(plumb_analyze(&profile, &cause, NULL), 0);
+	assert_int_equal(count_of(&profile, "startup"), 1);
+	plumb_profile_free(&profile);
+}
+
+/* ---- rows of one iteration ---- */
+
+static const struct plumb_spread *
+spread_of(const struct plumb_report *report, const char *name)
+{
+	for (uint32_t i = 0; i < report->order_count; i++) {
+		struct plumb_report_place place;
+		plumb_report_row_place(report, report->order[i], &place);
+		if (!strcmp(place.name, name))
+			return &report->spreads[report->order[i]];
+	}
+	return NULL;
+}
+
+static void
+test_rows_of_an_iteration(void **state)
+{
+	struct plumb_profile profile = make(), loop = cut(&profile, "loop"),
+			     evaluation = cut(&profile, "loop:2");
+	struct plumb_report_query query = { .by = PLUMB_BY_OPERATOR, .per_iteration = true };
+	struct plumb_report report;
+
+	(void)state;
+	assert_int_equal(plumb_report_make(&loop, &query, &report, NULL), 0);
+	assert_int_equal(report.iterations, WINDOWS_STEPS);
+	assert_int_equal(plumb_report_each(&report, report.total.sum), 48 * WINDOWS_MS);
+	/* The newest work has the same time of it in each iteration. */
+	assert_true(spread_of(&report, "aten::relu")->exact);
+	assert_true(spread_of(&report, "aten::relu")->deviation < 1);
+	plumb_report_free(&report);
+
+	/* One kernel in each, which varies by 100 µs. */
+	assert_int_equal(plumb_report_make(&evaluation, &query, &report, NULL), 0);
+	assert_false(spread_of(&report, "aten::convolution")->exact);
+	assert_true(fabs(spread_of(&report, "aten::convolution")->deviation - 100000) < 1);
+	plumb_report_free(&report);
+
+	/* The whole has no iterations. */
+	assert_int_equal(plumb_report_make(&profile, &query, &report, NULL), PLUMB_EEMPTY);
+	plumb_report_free(&report);
+	plumb_profile_free(&evaluation);
+	plumb_profile_free(&loop);
+	plumb_profile_free(&profile);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_iteration), cmocka_unit_test(test_no_windows),
+		cmocka_unit_test(test_startup),       cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_short_startup), cmocka_unit_test(test_rows_of_an_iteration),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
