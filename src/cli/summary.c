@@ -4,9 +4,8 @@
  * gives way to what part of the time the tables cover), 1 of memory, notes, FINDINGS, three tables
  * of a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing
  * hint. Where a line says why the rows are what they are, it takes the place of the operators', or
- * of one of their rows.
- * hint. If there is a main loop, a row of each table gives way to start-up, the loop, and a line
- * that says what the tables are of.
+ * of one of their rows. If there is a main loop, a row of each table gives way to start-up, the
+ * loop, and a line that says what the tables are of.
  */
 #include "cli/summary.h"
 
