@@ -124,6 +124,7 @@ look() {
 		any /usr/include/python3*/Python.h || want Python.h python3-dev
 		has clang || any /usr/bin/clang-[12][0-9] || want clang clang
 		has git || want git git
+		has ccache || want ccache ccache # the sanitizers' and Clang's builds take minutes without it
 		has sqlite3 || want "SQLite's shell" sqlite3
 		;;
 	esac
