@@ -228,8 +228,7 @@ plumb_findings_why(const char *evidence, FILE *out)
 		at = skip_space(stop);
 		if (*value == 'n' || says_nothing(value, stop) || is_key(key, bytes, "cause") ||
 		    is_key(key, bytes, "name") || is_key(key, bytes, "divided_by") ||
-		    ends_with(key, bytes, "_file") ||
-		    ends_with(key, bytes, "_line"))
+		    ends_with(key, bytes, "_file") || ends_with(key, bytes, "_line"))
 			continue; /* unknown, or in the title */
 		fputs(first ? "" : ", ", out);
 		first = false;
