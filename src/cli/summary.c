@@ -90,8 +90,8 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 		plumb_division_text(report->profile, report->division, place.part, true, text,
 		                    sizeof text);
 	else
-		snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file ? place.user_file : "?",
-		         place.user_line);
+		snprintf(text, sizeof text, "%s:%" PRIu32,
+		         place.shown_file ? place.shown_file : "?", place.shown_line);
 	plumb_table_cell(table, report->row_place[row] == PLUMB_NONE ? PLUMB_DASH : text);
 }
 

@@ -102,7 +102,10 @@ struct plumb_report_place {
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
-	uint32_t part; /* frame of the division, if it is no line of your code; else PLUMB_NONE */
+	/* What rows of text name: a line of your code, which may be another one if that is divided. */
+	const char *shown_file;
+	uint32_t shown_line;
+	uint32_t part; /* frame of the division that is no line of your code, or PLUMB_NONE */
 	const char *source_file; /* of a native frame, whose file is its build id */
 	uint32_t source_line;
 	const char *library; /* path of the code object of a native frame */

@@ -24,6 +24,17 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
+static void
+set_shown(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
+{
+	const struct plumb_profile *p = report->profile;
+
+	if (frame >= p->frames_count)
+		return;
+	place->shown_file = plumb_text(p, p->frames[frame].file);
+	place->shown_line = p->frames[frame].line;
+}
+
 /* The path of FRAME's code object. The frame's file is the object's build id or its path. */
 static const char *
 library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
@@ -158,6 +169,7 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 			place->name = plumb_path_base(place->library);
 	}
 	set_user(report, report->row_user[row], place);
+	set_shown(report, report->row_place[row], place);
 	if (plumb_division_is_part(report->division, report->row_place[row]))
 		place->part = report->row_place[row];
 	if (report->by == PLUMB_BY_USER_LINE && place->part != PLUMB_NONE) {

@@ -295,7 +295,7 @@ user_cell(struct plumb_table *table, const struct plumb_report *report,
 	char text[1500];
 
 	if (place->part == PLUMB_NONE)
-		place_cell(table, place->user_file, place->user_line);
+		place_cell(table, place->shown_file, place->shown_line);
 	else
 		plumb_table_cell(table, plumb_division_text(report->profile, report->division,
 		                                            place->part, true, text, sizeof text));
