@@ -102,7 +102,7 @@ struct plumb_report_place {
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
-	/* What rows of text name: a line of your code, which may be another one if that is divided. */
+	/* What rows of text name. It may be another line of your code, if that one is divided. */
 	const char *shown_file;
 	uint32_t shown_line;
 	uint32_t part; /* frame of the division that is no line of your code, or PLUMB_NONE */
