@@ -22,6 +22,7 @@
 #include "analyze/memory.h"
 #include "base/json.h"
 #include "model/metric.h"
+#include "model/user_code.h"
 #include "view/report_choice.h"
 #include "view/tree.h"
 
@@ -116,7 +117,9 @@ struct plumb_report_place {
 	const char *user_file;
 	uint32_t user_line;
 	const char *user_function; /* of native code that has no line: user_file is its library */
-	uint32_t part; /* frame of the division, if it is no line of your code; else PLUMB_NONE */
+	/* What rows of text name. It may be another line of your code, if that one is divided. */
+	struct plumb_user_place shown;
+	uint32_t part; /* frame of the division that is no line of your code, or PLUMB_NONE */
 	const char *source_file; /* of a native frame, whose file is its build id */
 	uint32_t source_line;
 	const char *library; /* path of the code object of a native frame */

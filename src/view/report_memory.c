@@ -44,6 +44,7 @@ plumb_report_memory_place(const struct plumb_report *report, const struct plumb_
 		place.user_file = user.file;
 		place.user_line = user.line;
 		place.user_function = user.function;
+		place.shown = user;
 	}
 	return place;
 }

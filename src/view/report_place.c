@@ -17,10 +17,10 @@ none_if_empty(const char *text)
 char *
 plumb_report_user_text(const struct plumb_report_place *place, char *text, size_t size)
 {
-	struct plumb_user_place user = { place->user_file, place->user_line, place->user_function };
+	const struct plumb_user_place *shown = &place->shown;
 
-	if (user.file || user.function)
-		return plumb_user_place_text(&user, !user.function, text, size);
+	if (shown->file || shown->function)
+		return plumb_user_place_text(shown, !shown->function, text, size);
 	snprintf(text, size, "%s", PLUMB_DASH);
 	return text;
 }
@@ -33,6 +33,7 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_file = user.file;
 	place->user_line = user.line;
 	place->user_function = user.function;
+	place->shown = user;
 }
 
 /* The path of FRAME's code object. The frame's file is the object's build id or its path. */
@@ -172,6 +173,7 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 			place->name = plumb_path_base(place->library);
 	}
 	set_user(report, report->row_user[row], place);
+	place->shown = plumb_user_place(report->profile, report->row_place[row]);
 	if (plumb_division_is_part(report->division, report->row_place[row]))
 		place->part = report->row_place[row];
 	if (report->by == PLUMB_BY_USER_LINE && place->part != PLUMB_NONE) {
