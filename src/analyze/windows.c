@@ -16,6 +16,7 @@
 #define SAME 0.9        /* of the time of what belongs together, the share in what the other does */
 #define ALIKE 0.7       /* two loops are one if they spend so much of their time alike */
 #define THIN 0.3        /* a part with so much less known time than a loop is not of it */
+#define EDGE 0.3        /* … and if so much of its time is in what the loop does, it is its edge */
 #define LOOP_LEAST 0.02 /* a shorter loop, as a share of the run, is not named */
 
 /* How long, and how often, something was done in each part. */
@@ -280,7 +281,7 @@ drop_edges(struct run *run)
 		parts_of(run, a, one);
 		for (uint32_t b = 1; b <= run->loops && !edge; b++) {
 			parts_of(run, b, other);
-			edge = a != b && shared(run, one, other) >= SAME &&
+			edge = a != b && shared(run, one, other) >= EDGE &&
 			       density(run, one) < THIN * density(run, other);
 		}
 		for (uint32_t p = 0; edge && p < run->parts; p++)
