@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 4
+NEWEST_SCHEMA = 5
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
