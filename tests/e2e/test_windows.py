@@ -166,10 +166,11 @@ COMPILES = textwrap.dedent("""\
 
 
 def add_startup(path):
-    """Makes all of a profile but its last tenth start-up: it has no GPU work in which a loop could be found."""
+    """Makes all of a profile but its last tenth start-up, whatever windows plumb found."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         start, wall = database.execute("SELECT start_ns, wall_ns FROM run").fetchone()
-        assert database.execute("SELECT count(*) FROM windows").fetchone() == (0,)
+        for table in ("window_values", "window_variants", "window_devices", "window_stretches", "windows"):
+            database.execute(f"DELETE FROM {table}")
         end = start + wall * 9 // 10
         database.execute("INSERT INTO windows VALUES (0, 0, 'startup', 0, NULL), (1, 0, 'loop', 1, 28)")
         database.execute("INSERT INTO window_stretches VALUES (0, 0, ?, ?), (1, 1, ?, ?)",
