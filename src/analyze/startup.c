@@ -228,6 +228,16 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	return ok ? PLUMB_OK : PLUMB_ESYSTEM;
 }
 
+bool
+plumb_startup_is_known(const struct plumb_startup *startup)
+{
+	double known = (double)startup->before_ns;
+
+	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
+		known += (double)startup->ns[k];
+	return 2 * known >= (double)startup->wall_ns;
+}
+
 /* ---- findings ---- */
 
 static void
@@ -358,7 +368,7 @@ static int
 find_startup(struct plumb_study *study)
 {
 	struct plumb_startup startup;
-	double wall, told = 0;
+	double wall;
 	bool found = false;
 	int code;
 
@@ -370,8 +380,6 @@ find_startup(struct plumb_study *study)
 	    wall < plumb_study_threshold(study, "startup.time") ||
 	    wall < plumb_study_threshold(study, "startup.share") * (double)study->whole_ns)
 		return code;
-	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
-		told += (double)startup.ns[k];
 	for (int k = 1; !code && k < PLUMB_STARTUP_KINDS; k++) {
 		if ((double)startup.ns[k] < plumb_study_threshold(study, "startup.cause") * wall)
 			continue;
@@ -380,7 +388,7 @@ find_startup(struct plumb_study *study)
 	}
 	if (!code)
 		code = draft_line(study, &startup, &found);
-	if (!code && !found && !startup.sampled && told < wall / 2)
+	if (!code && !found && !startup.sampled && !plumb_startup_is_known(&startup))
 		code = draft_unknown(study, &startup);
 	return code;
 }
