@@ -22,8 +22,9 @@
 
 struct plumb_study {
 	const struct plumb_profile *profile;
-	const unsigned char *user; /* by frame: is it the user's own code? */
-	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
+	const struct plumb_profile *whole; /* that `profile` is a window of, or `profile` */
+	const unsigned char *user;         /* by frame: is it the user's own code? */
+	const uint32_t *user_of;           /* by context: the innermost such frame, or PLUMB_NONE */
 	/* by context: the innermost operator's context, or PLUMB_NONE */
 	const uint32_t *operator_of;
 	/* gpu.time, exclusive, by context: where count is not 0 there is a kernel. */

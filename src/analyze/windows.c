@@ -15,6 +15,8 @@
 #define STEADY 0.5      /* the share of a loop's time that is in what repeats */
 #define SAME 0.9        /* of the time of what belongs together, the share in what the other does */
 #define ALIKE 0.7       /* two loops are one if they spend so much of their time alike */
+#define THIN 0.3        /* a part with so much less known time than a loop is not of it */
+#define EDGE 0.3        /* … and if so much of its time is in what the loop does, it is its edge */
 #define LOOP_LEAST 0.02 /* a shorter loop, as a share of the run, is not named */
 
 /* How long, and how often, something was done in each part. */
@@ -227,6 +229,20 @@ find_long(struct run *run, uint32_t first, uint32_t end)
 		run->loop[p] = loop;
 }
 
+/* The known time of the parts in SET, as a share of how long they last. */
+static double
+density(const struct run *run, const bool set[PARTS])
+{
+	double known = 0, wall = 1;
+
+	for (uint32_t p = 0; p < run->parts; p++)
+		wall += set[p] ? (double)(run->until[p] - run->from[p]) : 0;
+	for (uint32_t f = 0; f < run->features.count; f++)
+		for (uint32_t p = 0; p < run->parts; p++)
+			known += set[p] ? run->features.items[f].time[p] : 0;
+	return known / wall;
+}
+
 /* Parts that do nothing but what a loop beside them does. */
 static void
 fill_holes(struct run *run)
@@ -241,9 +257,37 @@ fill_holes(struct run *run)
 				continue;
 			set_range(one, p, p + 1);
 			parts_of(run, beside, other);
-			if (shared(run, one, other) >= SAME)
+			if (shared(run, one, other) >= SAME &&
+			    density(run, one) >= THIN * density(run, other))
 				run->loop[p] = beside;
 		}
+}
+
+/* A part that has the first iterations of a loop at its end, and else little that is known, is no
+ * loop of its own. */
+static void
+drop_edges(struct run *run)
+{
+	for (uint32_t p = 0; p < run->parts; p++) {
+		bool one[PARTS], rest[PARTS];
+		set_range(one, p, p + 1);
+		parts_of(run, run->loop[p], rest);
+		rest[p] = false;
+		if (run->loop[p] && density(run, one) < THIN * density(run, rest))
+			run->loop[p] = 0;
+	}
+	for (uint32_t a = 1; a <= run->loops; a++) {
+		bool one[PARTS], other[PARTS], edge = false;
+		parts_of(run, a, one);
+		for (uint32_t b = 1; b <= run->loops && !edge; b++) {
+			parts_of(run, b, other);
+			edge = a != b && shared(run, one, other) >= EDGE &&
+			       density(run, one) < THIN * density(run, other);
+		}
+		for (uint32_t p = 0; edge && p < run->parts; p++)
+			if (one[p])
+				run->loop[p] = 0;
+	}
 }
 
 /* Drops loops that take little of the run, and numbers the others in order of time. */
@@ -276,6 +320,8 @@ find_loops(struct run *run)
 			find_long(run, first, p);
 		first = p + 1;
 	}
+	drop_edges(run);
+	number_loops(run);
 	fill_holes(run);
 	number_loops(run);
 }

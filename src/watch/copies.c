@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look reads each record that adds up and notes by how much it grew since the look before: that is
- * a new part. When there are too many parts, two neighbours become one: those whose joining changes
- * least how each value's rate differs from part to part (Ward's criterion). So borders stay where
- * the program changes what it does, and parts inside a loop, which differ by chance, grow together.
+ * A look reads each record that adds up and notes by how much it grew since the look before: that
+ * is a new part. When there are too many parts, two neighbours become one: those whose joining
+ * changes least how each value's rate differs from part to part (Ward's criterion). So borders stay
+ * where the program changes what it does, and parts inside a loop, which differ by chance, grow
+ * together.
  *
  * A record that is torn while it is read is read again at the next look; its growth is then of that
  * part.
