@@ -200,34 +200,60 @@ plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_tex
 
 /* ---- all of them ---- */
 
-static int
-run_all(struct plumb_study *study, const struct plumb_analysis *only, struct plumb_error *error)
-{
-	for (size_t i = 0; plumb_analyses[i]; i++) {
-		if (only && plumb_analyses[i] != only)
-			continue;
-		plumb_study_rule(study, plumb_analyses[i]->name);
-		if (plumb_analyses[i]->run(study) < 0)
-			return plumb_fail_memory(error, "for the analyses");
-	}
-	if (plumb_study_bound(study) < 0)
-		return plumb_fail_memory(error, "for the critical path");
-	return 0;
-}
-
-/* What is analysed: the whole, or the main loop and then start-up. */
+/* What is analysed: the whole, or the main loop, then start-up, and what needs the whole. */
+enum part_kind { ALL_OF_WHOLE, OF_LOOP, OF_STARTUP, OF_WHOLE };
 struct part {
 	struct plumb_profile window; /* all zeros: the whole */
 	struct plumb_study *study;
-	const struct plumb_analysis *only; /* NULL: every analysis */
+	enum part_kind kind;
 };
-#define PARTS 2
+#define PARTS 3
 
 struct analysing {
 	struct part parts[PARTS];
 	uint32_t count;
 	struct plumb_thresholds *thresholds;
 };
+
+static bool
+is_run(const struct plumb_analysis *analysis, enum part_kind kind)
+{
+	switch (kind) {
+	case OF_LOOP:
+		return !analysis->whole;
+	case OF_STARTUP:
+		return analysis == &plumb_analysis_startup;
+	case OF_WHOLE:
+		return analysis->whole;
+	default:
+		return true;
+	}
+}
+
+/* Several ranks of a window cannot be held against each other, as the critical path does. */
+static bool
+has_path(const struct plumb_profile *p)
+{
+	for (uint32_t i = 1; p->window.kind && i < p->device_processes_count; i++)
+		if (p->device_processes[i].process != p->device_processes[0].process)
+			return false;
+	return true;
+}
+
+static int
+run_all(struct plumb_study *study, enum part_kind kind, struct plumb_error *error)
+{
+	for (size_t i = 0; plumb_analyses[i]; i++) {
+		if (!is_run(plumb_analyses[i], kind))
+			continue;
+		plumb_study_rule(study, plumb_analyses[i]->name);
+		if (plumb_analyses[i]->run(study) < 0)
+			return plumb_fail_memory(error, "for the analyses");
+	}
+	if (has_path(study->profile) && plumb_study_bound(study) < 0)
+		return plumb_fail_memory(error, "for the critical path");
+	return 0;
+}
 
 static void
 free_parts(struct analysing *a)
@@ -239,18 +265,18 @@ free_parts(struct analysing *a)
 	plumb_thresholds_free(a->thresholds);
 }
 
-/* Adds KIND's window of PROFILE, if it has one. */
+/* Adds a window of PROFILE, if it has one of this kind. */
 static int
-add_window(struct analysing *a, const struct plumb_profile *profile, uint32_t kind,
-           const struct plumb_analysis *only, struct plumb_error *error)
+add_window(struct analysing *a, const struct plumb_profile *profile, uint32_t window,
+           enum part_kind kind, struct plumb_error *error)
 {
-	const struct plumb_window_choice choice = { kind, 0 };
+	const struct plumb_window_choice choice = { window, 0 };
 	struct part *part = &a->parts[a->count];
 	int code = plumb_window_profile(profile, &choice, &part->window, error);
 
 	if (code == PLUMB_EEMPTY)
 		return 0;
-	part->only = only;
+	part->kind = kind;
 	a->count += !code;
 	return code;
 }
@@ -262,11 +288,16 @@ find_parts(struct analysing *a, const struct plumb_profile *profile, bool whole,
 	int code = 0;
 
 	if (!whole && profile->windows_count)
-		code = add_window(a, profile, PLUMB_WINDOW_LOOP, NULL, error);
-	if (!code && !a->count)
-		a->count = 1;
-	else if (!code)
-		code = add_window(a, profile, PLUMB_WINDOW_STARTUP, &plumb_analysis_startup, error);
+		code = add_window(a, profile, PLUMB_WINDOW_LOOP, OF_LOOP, error);
+	if (code)
+		return code;
+	if (!a->count) {
+		a->parts[a->count++].kind = ALL_OF_WHOLE;
+		return 0;
+	}
+	code = add_window(a, profile, PLUMB_WINDOW_STARTUP, OF_STARTUP, error);
+	if (!code)
+		a->parts[a->count++].kind = OF_WHOLE;
 	return code;
 }
 
@@ -280,8 +311,9 @@ analyze_part(struct part *part, const struct plumb_profile *whole,
 	part->study = plumb_study_new(profile, thresholds, options->user_code, error);
 	if (!part->study)
 		return error->code;
+	part->study->whole = whole;
 	part->study->path_spans = options->path_spans ? options->path_spans : PLUMB_PATH_SPANS_MOST;
-	return run_all(part->study, part->only, error);
+	return run_all(part->study, part->kind, error);
 }
 
 /* All that was found, in one list, which replaces what PROFILE has. */

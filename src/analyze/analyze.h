@@ -43,6 +43,9 @@ struct plumb_analysis {
 	const char *summary;
 	const struct plumb_threshold *thresholds;
 	int (*run)(struct plumb_study *study);
+	/* It reads the whole run, also if there is a main loop: it compares ranks, and a window
+	 * begins and ends at another moment on each. */
+	bool whole;
 };
 
 /* All of them; ends with NULL. */

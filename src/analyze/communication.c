@@ -25,7 +25,7 @@ static bool
 measure(const struct plumb_study *study, struct communication *c)
 {
 	struct plumb_rank_waits waits;
-	bool done = plumb_rank_waits_find(study->profile, &waits) == 0;
+	bool done = plumb_rank_waits_find(study->whole, &waits) == 0;
 
 	*c = (struct communication){ .known = done && waits.count > 0 };
 	for (uint32_t r = 0; done && r < waits.count; r++) {

@@ -729,4 +729,5 @@ const struct plumb_analysis plumb_analysis_ranks = {
 	.summary = "ranks that come late to collectives, so that the others wait for them",
 	.thresholds = thresholds,
 	.run = find_late,
+	.whole = true,
 };

@@ -155,18 +155,26 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 	}
 }
 
+/* Is it time of the thread that counts? */
+static bool
+is_counted(const struct plumb_profile *p, const struct plumb_value *v,
+           const struct plumb_startup *startup)
+{
+	const struct plumb_track *t = v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
+
+	return t && is_host_time(v->metric, startup->sampled) && v->sum > 0 &&
+	       t->kind == PLUMB_TRACK_THREAD && t->process == startup->process &&
+	       t->process < p->processes_count && t->tid == p->processes[t->process].pid;
+}
+
 static void
 add_times(const struct plumb_profile *p, const unsigned char *kinds, const uint32_t *where,
           int64_t *at, struct plumb_startup *startup)
 {
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		const struct plumb_track *t =
-			v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
 
-		if (!t || !is_host_time(v->metric, startup->sampled) || v->sum <= 0 ||
-		    t->kind != PLUMB_TRACK_THREAD || t->process != startup->process ||
-		    t->tid != p->processes[t->process].pid)
+		if (!is_counted(p, v, startup))
 			continue;
 		startup->ns[kinds[v->context]] = plumb_add(startup->ns[kinds[v->context]], v->sum);
 		if (kinds[v->context])
@@ -220,6 +228,16 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	return ok ? PLUMB_OK : PLUMB_ESYSTEM;
 }
 
+bool
+plumb_startup_is_known(const struct plumb_startup *startup)
+{
+	double known = (double)startup->before_ns;
+
+	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
+		known += (double)startup->ns[k];
+	return 2 * known >= (double)startup->wall_ns;
+}
+
 /* ---- findings ---- */
 
 static void
@@ -239,6 +257,13 @@ add_evidence(const struct plumb_study *study, const struct plumb_startup *startu
 	}
 	if (!startup->sampled)
 		plumb_json_key_quantity(draft->evidence, "before_records_ns", startup->before_ns);
+}
+
+/* Programs are run for their loop. */
+static uint32_t
+severity_of(const struct plumb_study *study, int64_t ns)
+{
+	return 2 * (double)ns >= (double)study->whole_ns ? PLUMB_WARNING : PLUMB_NOTE;
 }
 
 static int
@@ -263,10 +288,59 @@ draft_cause(struct plumb_study *study, const struct plumb_startup *startup, int 
 	plumb_study_line_json(study, draft.evidence, line);
 	draft.saving_ns = startup->ns[kind];
 	draft.confidence = startup->sampled ? 0.8 : 0.7;
-	/* Programs are run for their loop. */
-	draft.severity = 2 * (double)startup->ns[kind] >= (double)study->whole_ns ? PLUMB_WARNING
-	                                                                          : PLUMB_NOTE;
+	draft.severity = severity_of(study, startup->ns[kind]);
 	return plumb_draft_end(study, &draft);
+}
+
+/* The line of your code with the most of what no cause explains, if that is much. */
+static int
+draft_line(struct plumb_study *study, const struct plumb_startup *startup, bool *found)
+{
+	const struct plumb_profile *p = study->profile;
+	double least = plumb_study_threshold(study, "startup.cause") * (double)startup->wall_ns;
+	char time[PLUMB_FORMAT_SIZE], startup_time[PLUMB_FORMAT_SIZE], run[PLUMB_FORMAT_SIZE];
+	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
+	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where), line = PLUMB_NONE;
+	struct plumb_tally tally = { 0 };
+	struct plumb_draft draft;
+	char text[420];
+	int code = kinds && where ? plumb_tally_new(study, &tally) : PLUMB_ESYSTEM;
+
+	if (!code) {
+		find_kinds(p, kinds, where);
+		for (uint32_t i = 0; i < p->values_count; i++) {
+			const struct plumb_value *v = &p->values[i];
+			if (is_counted(p, v, startup) && !kinds[v->context])
+				plumb_tally_add(&tally, study->user_of[v->context], v->sum,
+				                v->count);
+		}
+		line = plumb_tally_top(&tally);
+	}
+	if (line != PLUMB_NONE && (double)tally.ns[line] >= least) {
+		*found = true;
+		plumb_study_line(study, line, text, sizeof text);
+		plumb_draft_begin(&draft, "line", PLUMB_NONE);
+		plumb_draft_key(&draft, "%s", text);
+		plumb_draft_title(&draft, "start-up: %s of its %s go to %s; the run took %s",
+		                  plumb_format_time(time, tally.ns[line]),
+		                  plumb_format_time(startup_time, startup->wall_ns), text,
+		                  plumb_format_time(run, study->whole_ns));
+		plumb_draft_advice(&draft,
+		                   "Look at what this line does before the loop: plumb report "
+		                   "--window startup --by context shows the calls below it. What "
+		                   "gives the same result in each run can be stored.");
+		add_evidence(study, startup, &draft);
+		plumb_json_key_quantity(draft.evidence, "line_ns", tally.ns[line]);
+		plumb_study_line_json(study, draft.evidence, line);
+		draft.saving_ns = tally.ns[line];
+		draft.confidence = 0.5;
+		draft.severity = severity_of(study, tally.ns[line]);
+		code = plumb_draft_end(study, &draft);
+	}
+	plumb_tally_free(&tally);
+	free(kinds);
+	free(where);
+	return code;
 }
 
 static int
@@ -294,7 +368,7 @@ static int
 find_startup(struct plumb_study *study)
 {
 	struct plumb_startup startup;
-	double wall, told = 0;
+	double wall;
 	bool found = false;
 	int code;
 
@@ -306,15 +380,15 @@ find_startup(struct plumb_study *study)
 	    wall < plumb_study_threshold(study, "startup.time") ||
 	    wall < plumb_study_threshold(study, "startup.share") * (double)study->whole_ns)
 		return code;
-	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
-		told += (double)startup.ns[k];
 	for (int k = 1; !code && k < PLUMB_STARTUP_KINDS; k++) {
 		if ((double)startup.ns[k] < plumb_study_threshold(study, "startup.cause") * wall)
 			continue;
 		code = draft_cause(study, &startup, k);
 		found = true;
 	}
-	if (!code && !found && !startup.sampled && told < wall / 2)
+	if (!code)
+		code = draft_line(study, &startup, &found);
+	if (!code && !found && !startup.sampled && !plumb_startup_is_known(&startup))
 		code = draft_unknown(study, &startup);
 	return code;
 }

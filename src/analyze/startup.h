@@ -20,6 +20,9 @@ struct plumb_startup {
 	bool sampled;      /* the times are of samples (cpu.time and wait.time), not of operators */
 };
 
+/* Is at least half of it known, by what was recorded? */
+bool plumb_startup_is_known(const struct plumb_startup *startup);
+
 /* What it is called: "compiling". */
 extern const char *const plumb_startup_words[PLUMB_STARTUP_KINDS];
 

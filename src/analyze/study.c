@@ -114,7 +114,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
-	study->profile = profile;
+	study->profile = study->whole = profile;
 	study->whole_ns = profile->window.kind ? profile->window.whole_ns : profile->run.wall_ns;
 	study->kernels = kernels;
 	if (!user_code)

@@ -23,8 +23,9 @@
 
 struct plumb_study {
 	const struct plumb_profile *profile;
-	const unsigned char *user; /* by frame: is it the user's own code? */
-	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
+	const struct plumb_profile *whole; /* that `profile` is a window of, or `profile` */
+	const unsigned char *user;         /* by frame: is it the user's own code? */
+	const uint32_t *user_of;           /* by context: the innermost such frame, or PLUMB_NONE */
 	/* by context: the same, or what divides it (divide.h). Titles name places. */
 	const uint32_t *place_of;
 	struct plumb_division *division;

@@ -121,12 +121,11 @@ add_devices(struct plumb_window_loop *loop, const struct plumb_profile *window)
 }
 
 static int
-describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profile, bool detailed,
-              struct plumb_error *error)
+describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profile,
+              const struct plumb_rank_waits *waits, bool detailed, struct plumb_error *error)
 {
 	const struct plumb_window_choice choice = { PLUMB_WINDOW_LOOP, loop->sum.number };
 	struct plumb_iterations found = { 0 };
-	struct plumb_rank_waits waits = { 0 };
 	struct plumb_profile window;
 	int code;
 
@@ -139,11 +138,8 @@ describe_loop(struct plumb_window_loop *loop, const struct plumb_profile *profil
 		code = plumb_fail_memory(error, "for a window");
 	if (!code && loop->mean_ns != PLUMB_UNKNOWN) {
 		code = plumb_iterations_find(&window, NULL, &found, error);
-		if (!code && plumb_rank_waits_find(&window, &waits) < 0)
-			code = plumb_fail_memory(error, "for a window");
 		if (!code)
-			add_exact(loop, &found, &waits);
-		plumb_rank_waits_free(&waits);
+			add_exact(loop, &found, waits);
 	}
 	plumb_iterations_free(&found);
 	plumb_profile_free(&window);
@@ -168,7 +164,8 @@ describe_startup(struct plumb_windows *w, const struct plumb_profile *profile,
 
 static int
 add_loop(struct plumb_windows *w, const struct plumb_profile *profile,
-         const struct plumb_window_sum *sum, struct plumb_error *error)
+         const struct plumb_rank_waits *waits, const struct plumb_window_sum *sum,
+         struct plumb_error *error)
 {
 	bool detailed = w->main == w->loop_count ||
 	                w->loop_count + (w->main == PLUMB_NONE) < PLUMB_WINDOWS_DETAILED;
@@ -178,26 +175,15 @@ add_loop(struct plumb_windows *w, const struct plumb_profile *profile,
 	loop->mean_ns = part_of(sum->wall_ns, sum->iterations);
 	loop->spread_ns = PLUMB_UNKNOWN;
 	plumb_window_name(profile, sum->kind, sum->number, loop->name);
-	return describe_loop(loop, profile, detailed, error);
+	return describe_loop(loop, profile, waits, detailed, error);
 }
 
-int
-plumb_windows_find(const struct plumb_profile *profile, struct plumb_windows *w,
-                   struct plumb_error *error)
+static int
+describe_all(struct plumb_windows *w, const struct plumb_profile *profile,
+             const struct plumb_rank_waits *waits, struct plumb_error *error)
 {
 	int code = 0;
 
-	*w = (struct plumb_windows){ .main = PLUMB_NONE,
-		                     .whole_ns = profile->run.wall_ns,
-		                     .startup_ns = PLUMB_UNKNOWN,
-		                     .rest_ns = PLUMB_UNKNOWN };
-	if (plumb_window_sums(profile, &w->sums) < 0)
-		return plumb_fail_memory(error, "for the windows");
-	if (w->sums.main == PLUMB_NONE)
-		return 0;
-	w->loops = calloc(w->sums.count, sizeof *w->loops);
-	if (!w->loops)
-		return plumb_fail_memory(error, "for the windows");
 	for (uint32_t i = 0; !code && i < w->sums.count; i++) {
 		const struct plumb_window_sum *sum = &w->sums.items[i];
 
@@ -209,9 +195,34 @@ plumb_windows_find(const struct plumb_profile *profile, struct plumb_windows *w,
 		} else if (sum->kind == PLUMB_WINDOW_LOOP) {
 			if (i == w->sums.main)
 				w->main = w->loop_count;
-			code = add_loop(w, profile, sum, error);
+			code = add_loop(w, profile, waits, sum, error);
 		}
 	}
+	return code;
+}
+
+int
+plumb_windows_find(const struct plumb_profile *profile, struct plumb_windows *w,
+                   struct plumb_error *error)
+{
+	struct plumb_rank_waits waits = { 0 };
+	int code;
+
+	*w = (struct plumb_windows){ .main = PLUMB_NONE,
+		                     .whole_ns = profile->run.wall_ns,
+		                     .startup_ns = PLUMB_UNKNOWN,
+		                     .rest_ns = PLUMB_UNKNOWN };
+	if (plumb_window_sums(profile, &w->sums) < 0)
+		return plumb_fail_memory(error, "for the windows");
+	if (w->sums.main == PLUMB_NONE)
+		return 0;
+	w->loops = calloc(w->sums.count, sizeof *w->loops);
+	/* Of the whole: a window begins at another moment on each rank. */
+	if (!w->loops || plumb_rank_waits_find(profile, &waits) < 0)
+		code = plumb_fail_memory(error, "for the windows");
+	else
+		code = describe_all(w, profile, &waits, error);
+	plumb_rank_waits_free(&waits);
 	return code;
 }
 
