@@ -56,6 +56,7 @@ child(const struct run *run, const char *program, const char *environment, char 
 	setenv("PLUMB_FOLDER", run->folder, 1);
 	setenv("PLUMB_LIMIT", "33554432", 1);
 	setenv("PLUMB_FLUSH_MS", "20", 1);
+	setenv("PLUMB_LAYERS", "7", 1); /* PLUMB_LAYERS_LIGHT: no native frames */
 	snprintf(text, sizeof text, "%s/libplumb.so", build);
 	setenv("CUDA_INJECTION64_PATH", text, 1);
 	/* A sanitizer's runtime has to come first. */

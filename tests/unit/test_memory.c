@@ -341,6 +341,7 @@ run_case(const char *name)
 		setenv(PLUMB_ENV_FOLDER, folder, 1);
 		setenv(PLUMB_ENV_LIMIT, "1500000", 1);
 		setenv(PLUMB_ENV_MEMORY, "1", 1);
+		setenv(PLUMB_ENV_LAYERS, "7", 1); /* PLUMB_LAYERS_LIGHT: no native frames */
 		execl("/proc/self/exe", "test_memory", name, folder, (char *)NULL);
 		_exit(99);
 	}

@@ -706,6 +706,7 @@ run_case(size_t i)
 		if (!cases[i].alone)
 			setenv(PLUMB_ENV_FOLDER, folder, 1);
 		setenv(PLUMB_ENV_LIMIT, "64000000", 1);
+		setenv(PLUMB_ENV_LAYERS, "7", 1); /* PLUMB_LAYERS_LIGHT: no native frames */
 		execl("/proc/self/exe", "test_range", cases[i].name, (char *)NULL);
 		_exit(99);
 	}
