@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "analyze/windows.h"
 #include "cli/demangle.h"
 #include "cli/progress.h"
 #include "model/metric.h"
@@ -194,8 +195,10 @@ plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finis
 	struct stage reading = { bar, 0, 0.6, NULL }, writing = { bar, 0.6, 1, NULL };
 	memset(profile, 0, sizeof(*profile));
 	int code = make_profile(inputs, count, &reading, profile, error);
-	/* A profile without findings is better than none: a report makes them again. */
+	/* A profile without windows or findings is better than none. */
 	struct plumb_error why = { 0 };
+	if (code == 0 && plumb_windows_find(profile, &why) < 0)
+		fprintf(finish->err, "plumb: %s; the profile has no windows\n", why.message);
 	if (code == 0 && plumb_analyze(profile, NULL, &why) < 0)
 		fprintf(finish->err, "plumb: %s; the profile has no findings\n", why.message);
 	if (code == 0) {
