@@ -151,7 +151,7 @@ find_gpu_loops(const struct finding *f, struct plumb_error *error)
 
 /* ---- writing windows ---- */
 
-/* Adds the window that PART is of, or finds it. FIRST is the process' first new one. */
+/* What the window is that PART becomes a part of. */
 static struct plumb_window
 window_of(const struct finding *f, const struct plumb_windows_part *part)
 {
@@ -313,7 +313,7 @@ plumb_windows_find(struct plumb_profile *profile, struct plumb_error *error)
 	}
 	if (ok && plumb_windows_number(&f.found))
 		ok = write_windows(&f);
-	else
+	else if (ok)
 		drop_windows(profile);
 	if (!ok) {
 		drop_windows(profile);

@@ -141,11 +141,11 @@ share_in(const struct plumb_activity *activity, uint64_t place, uint32_t *at)
 	while (place_of(activity, *at) < place)
 		++*at;
 	return place_of(activity, *at) == place
-	               ? share_of(activity->entries.items[*at].ns, activity->ns)
+	               ? share_of(activity->entries.items[*at].calls, activity->calls)
 	               : 0;
 }
 
-/* How much of WHAT is the same as PART of A and the rest of B. */
+/* How many of the calls of WHAT are the same as PART of A and the rest of B. */
 static double
 overlap_mixture(const struct plumb_activity *what, const struct plumb_activity *a,
                 const struct plumb_activity *b, double part)
@@ -155,7 +155,7 @@ overlap_mixture(const struct plumb_activity *what, const struct plumb_activity *
 
 	for (uint32_t i = 0; i < what->entries.count; i++) {
 		uint64_t place = place_of(what, i);
-		overlap += fmin(share_of(what->entries.items[i].ns, what->ns),
+		overlap += fmin(share_of(what->entries.items[i].calls, what->calls),
 		                part * share_in(a, place, &in_a) +
 		                        (1 - part) * share_in(b, place, &in_b));
 	}
@@ -211,17 +211,31 @@ try_iterations(const struct plumb_activity *activity, bool gpu, double n, uint32
 	return fit;
 }
 
+static double
+time_of(const struct plumb_activity *activity, bool gpu)
+{
+	double ns = 0;
+
+	for (uint32_t i = 0; i < activity->entries.count; i++)
+		ns += activity->entries.items[i].gpu == gpu ? activity->entries.items[i].ns : 0;
+	return ns;
+}
+
+bool
+plumb_activity_fits(const struct plumb_activity *activity, double n, uint32_t stretches)
+{
+	return try_iterations(activity, false, n, stretches).ns >= AGREE * time_of(activity, false);
+}
+
 /* Kernels end later than the host's work, so each side counts for itself. */
 static bool
 side_repeats(const struct plumb_activity *activity, bool gpu, uint32_t stretches,
              int64_t *iterations)
 {
-	double whole = 0;
+	double whole = time_of(activity, gpu);
 	uint32_t tried = 0;
 	bool repeats = false;
 
-	for (uint32_t i = 0; i < activity->entries.count; i++)
-		whole += activity->entries.items[i].gpu == gpu ? activity->entries.items[i].ns : 0;
 	for (uint32_t i = 0; i < activity->entries.count && tried < CANDIDATES; i++) {
 		const struct plumb_activity_entry *entry = &activity->entries.items[i];
 		double n = entry->calls;

@@ -29,18 +29,22 @@ void plumb_activity_free(struct plumb_activity *activity);
  * of their calls. */
 bool plumb_activity_same(const struct plumb_activity *a, const struct plumb_activity *b);
 
-/* Is WHAT a mixture of A and B, such as the moment between them? The part that is A's, or NAN. */
+/* Are the calls of WHAT a mixture of A's and B's, as in the moment between them? The part that is
+ * A's, or NAN. */
 double plumb_activity_mixture(const struct plumb_activity *what, const struct plumb_activity *a,
                               const struct plumb_activity *b);
 
 /*
  * Does ACTIVITY repeat? In N iterations, contexts that take four fifths of its time were called K
  * times N, give or take K + 1 for each time that it began (STRETCHES). K is at most a quarter of N,
- * for otherwise anything would fit. *ITERATIONS is N: the least one that a twentieth of the time was
- * called once for; PLUMB_UNKNOWN: none.
+ * for otherwise anything would fit. *ITERATIONS is N: the least for which a twentieth of the time
+ * was called once; PLUMB_UNKNOWN: none.
  */
 bool plumb_activity_repeats(const struct plumb_activity *activity, uint32_t stretches,
                             int64_t *iterations);
+
+/* Do the host's calls agree with N iterations in this way? */
+bool plumb_activity_fits(const struct plumb_activity *activity, double n, uint32_t stretches);
 
 /* Has B a call in a context where OTHERS has none? */
 bool plumb_activity_differs(const struct plumb_activity *b, const struct plumb_activity *others);

@@ -13,8 +13,9 @@
 #define BETWEEN 4 /* looks; nor are mixtures of their neighbours that are shorter */
 
 #define LEAST_STEPS 3    /* that a program marks in a part */
+#define MARKED 0.8       /* of a loop's time: has marks: its iterations, if calls agree */
 #define LEAST_WORK 0.01  /* of a part's time: in operators and kernels */
-#define LEAST_DENSE 0.25 /* as dense as the loop's other parts, for a part that only looks alike */
+#define LEAST_DENSE 0.25 /* as dense as the loop's other parts: at its end, or if little repeats */
 #define WARM_UP 0.1      /* a loop before a ten times longer one is a part of start-up */
 
 static int64_t
@@ -114,7 +115,7 @@ look_at(const struct search *search, uint32_t at)
 	return look < LOOK_LEAST ? LOOK_LEAST : look > LOOK_MOST ? LOOK_MOST : look;
 }
 
-/* Of parts [FIRST, END), the part that is of the neighbour before them; NAN: they are no mixture. */
+/* Of parts [FIRST, END), how much is of the neighbour before them; NAN: they are no mixture. */
 static double
 mixture_of(const struct search *search, uint32_t first, uint32_t end)
 {
@@ -244,8 +245,10 @@ sum_loops(const struct search *search)
 	for (uint32_t l = search->first_loop; l < search->finding->loops.count; l++) {
 		struct plumb_windows_loop *loop = &search->finding->loops.items[l];
 		double steps = 0;
+		int64_t marked = 0;
 		plumb_activity_free(&loop->activity);
 		loop->wall = 0;
+		loop->stretches = 0;
 		for (uint32_t i = 0; i < search->count; i++) {
 			const struct plumb_windows_part *part = &search->parts[i];
 			if (part->loop != l)
@@ -255,15 +258,33 @@ sum_loops(const struct search *search)
 			loop->wall += wall_of(part);
 			loop->stretches += !i || part[-1].loop != l;
 			steps += part->steps;
+			marked += part->steps >= LEAST_STEPS ? wall_of(part) : 0;
 			if (!plumb_activity_add(&loop->activity, &part->activity))
 				return false;
 		}
 		loop->dropped |= !loop->wall;
 		plumb_activity_repeats(&loop->activity, loop->stretches, &loop->iterations);
-		if (steps >= LEAST_STEPS && steps < 9e18)
+		if ((double)marked > MARKED * (double)loop->wall && steps < 9e18 &&
+		    (loop->iterations == PLUMB_UNKNOWN ||
+		     plumb_activity_fits(&loop->activity, steps, loop->stretches)))
 			loop->iterations = (int64_t)llround(steps);
 	}
 	return true;
+}
+
+/* The part in which a loop ended, when something else took most of it. */
+static void
+drop_last_moments(const struct search *search)
+{
+	for (uint32_t i = 0; i < search->count; i++) {
+		struct plumb_windows_part *part = &search->parts[i];
+		struct plumb_windows_loop *loop = loop_of(search, part);
+		int64_t others = loop ? loop->wall - wall_of(part) : 0;
+		if (others > 0 && (i + 1 == search->count || part[1].loop == PLUMB_NONE) &&
+		    density_of(part) <
+		            LEAST_DENSE * (loop->activity.ns - part->activity.ns) / (double)others)
+			part->loop = PLUMB_NONE;
+	}
 }
 
 static void
@@ -294,6 +315,9 @@ plumb_windows_loops(struct plumb_windows_finding *finding, uint32_t first, uint3
 	drop_short_loops(&search);
 	if (!put_alike(&search) || !put_mixtures(&search) || !drop_first_moments(&search) ||
 	    !sum_loops(&search))
+		return false;
+	drop_last_moments(&search);
+	if (!sum_loops(&search))
 		return false;
 	drop_warm_ups(&search);
 	return true;

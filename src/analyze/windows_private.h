@@ -39,8 +39,8 @@ struct plumb_windows_finding {
 /* Puts parts [FIRST, END), which are a process', into loops. False: no memory. */
 bool plumb_windows_loops(struct plumb_windows_finding *finding, uint32_t first, uint32_t end);
 
-/* Numbers the loops, the same for what is the same in several processes, and says what each part is.
- * Parts of processes without a loop go by the time of the others'. False: there is no loop. */
+/* Numbers the loops, the same for what is the same in several processes, and says what each part
+ * is. Parts of processes without a loop go by the time of the others'. False: there is no loop. */
 bool plumb_windows_number(struct plumb_windows_finding *finding);
 
 #endif
