@@ -9,14 +9,13 @@
 
 /* Which ranges are markers. */
 struct marker {
-	int rank;          /* as marker_rank has it */
+	int rank;          /* as plumb_host_steps_marker has it */
 	uint32_t frame;    /* PLUMB_NONE for steps, whose names may have numbers */
 	const char *steps; /* their name without a number */
 };
 
-/* 2: a step as a framework's profiler marks it, 1: one of an optimizer, 0: no marker. */
-static int
-marker_rank(const struct plumb_profile *p, uint32_t context)
+int
+plumb_host_steps_marker(const struct plumb_profile *p, uint32_t context)
 {
 	const struct plumb_frame *frame = plumb_context_frame(p, context);
 	const char *name = plumb_text(p, frame->name);
@@ -37,7 +36,9 @@ count_calls(const struct plumb_profile *p, struct marker *marker, double *count)
 	*marker = (struct marker){ .frame = PLUMB_NONE };
 	for (uint32_t i = 0; steps && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		int own = v->metric == PLUMB_METRIC_OP_CALLS ? marker_rank(p, v->context) : 0;
+		int own = v->metric == PLUMB_METRIC_OP_CALLS
+		                  ? plumb_host_steps_marker(p, v->context)
+		                  : 0;
 
 		if (own < marker->rank || !own || v->track >= p->tracks_count)
 			continue;
@@ -64,7 +65,7 @@ is_marker(const struct plumb_profile *p, const struct plumb_span *span, const st
 	if (p->tracks[span->track].kind != PLUMB_TRACK_THREAD)
 		return false;
 	if (marker->rank == 2)
-		return marker_rank(p, span->context) == 2;
+		return plumb_host_steps_marker(p, span->context) == 2;
 	return p->contexts[span->context].frame == marker->frame;
 }
 

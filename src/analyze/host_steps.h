@@ -16,6 +16,10 @@ struct plumb_host_steps {
 	uint32_t starts;
 };
 
+/* Is CONTEXT a marker? 2: a step as a framework's profiler marks it, 1: one of an optimizer, 0: no
+ * marker. */
+int plumb_host_steps_marker(const struct plumb_profile *profile, uint32_t context);
+
 /* Call plumb_host_steps_free even after an error. False: no memory. */
 bool plumb_host_steps_find(const struct plumb_profile *profile, struct plumb_host_steps *steps);
 void plumb_host_steps_free(struct plumb_host_steps *steps);

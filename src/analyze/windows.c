@@ -2,515 +2,323 @@
 #include "analyze/windows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "analyze/host_steps.h"
+#include "analyze/iterations.h"
+#include "analyze/windows_private.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "model/framework/framework.h"
-#include "model/metric.h"
+#include "model/row_merge.h"
+#include "model/rows.h"
 
-#define PARTS 64
-#define LEAST_REPEATS 4
-#define MULTIPLES 8     /* something done so often in an iteration still shows how many there are */
-#define STEADY 0.5      /* the share of a loop's time that is in what repeats */
-#define SAME 0.9        /* of the time of what belongs together, the share in what the other does */
-#define ALIKE 0.7       /* two loops are one if they spend so much of their time alike */
-#define THIN 0.3        /* a part with so much less known time than a loop is not of it */
-#define EDGE 0.3        /* … and if so much of its time is in what the loop does, it is its edge */
-#define LOOP_LEAST 0.02 /* a shorter loop, as a share of the run, is not named */
+#define MOST 0.5 /* of a part: kernels of a loop */
 
-/* How long, and how often, something was done in each part. */
-struct feature {
-	double time[PARTS], count[PARTS];
-	bool counts; /* its count is of calls, not of samples */
-};
-
-/* One run: processes whose parts begin and end at the same times. */
-struct run {
+struct finding {
 	struct plumb_profile *profile;
-	int64_t start; /* of its first part */
-	PLUMB_VEC(struct feature) features;
-	uint32_t parts;
-	int64_t from[PARTS], until[PARTS];
-	uint32_t loop[PARTS]; /* from 1; 0: none */
-	uint32_t loops;
+	struct plumb_windows_finding found;
+	uint32_t *part_of; /* by window; PLUMB_NONE: it is no part */
 };
 
-/* ---- one part, or several together ---- */
+/* ---- reading parts ---- */
 
-/* Is COUNT a multiple of N, or some less than one more each? Half finished iterations lie at the
- * borders. */
-static bool
-fits(double count, double n)
+static uint64_t
+part_key(const void *row, int which, const void *data)
 {
-	double k = floor(count / n);
+	const struct plumb_windows_part *part = row;
 
-	return k >= 1 && k <= MULTIPLES && count - k * n <= k;
+	(void)data;
+	return which ? plumb_sort_signed(part->start) : part->process;
 }
 
-/* The time that features whose count fits N take of the parts [FIRST, END). */
-static double
-fitting_time(const struct run *run, uint32_t first, uint32_t end, double n, double *all)
+/* The time of a window, which as a part has one stretch. */
+static void
+find_times(const struct plumb_profile *p, uint32_t count, struct plumb_windows_part *parts)
 {
-	double sum = 0;
-
-	*all = 0;
-	for (uint32_t f = 0; f < run->features.count; f++) {
-		const struct feature *feature = &run->features.items[f];
-		double time = 0, count = 0;
-		for (uint32_t p = first; p < end; p++) {
-			time += feature->time[p];
-			count += feature->count[p];
+	for (uint32_t i = 0; i < p->window_stretches_count; i++) {
+		const struct plumb_window_stretch *s = &p->window_stretches[i];
+		uint32_t at = plumb_search(k, count, parts[k].window < s->window);
+		if (at < count && parts[at].window == s->window) {
+			parts[at].start = s->start_ns;
+			parts[at].end = s->end_ns;
 		}
-		if (!feature->counts || !count)
-			continue;
-		*all += time;
-		if (n > 0 && fits(count, n))
-			sum += time;
+	}
+}
+
+static bool
+find_parts(struct finding *f)
+{
+	const struct plumb_profile *p = f->profile;
+	struct plumb_windows_part *parts = calloc((size_t)p->windows_count + 1, sizeof *parts);
+	uint32_t count = 0;
+
+	f->found.parts = parts;
+	f->part_of = malloc(((size_t)p->windows_count + 1) * sizeof *f->part_of);
+	if (!parts || !f->part_of)
+		return false;
+	for (uint32_t i = 0; i < p->windows_count; i++) {
+		f->part_of[i] = PLUMB_NONE;
+		if (p->windows[i].kind == PLUMB_WINDOW_PART)
+			parts[count++] =
+				(struct plumb_windows_part){ .window = i,
+				                             .process = p->windows[i].process,
+				                             .gpu_loop = PLUMB_NONE,
+				                             .loop = PLUMB_NONE,
+				                             .around = PLUMB_NONE };
+	}
+	f->found.count = count;
+	find_times(p, count, parts);
+	if (plumb_sort_rows(parts, count, sizeof *parts, part_key, 2, NULL) < 0)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		f->part_of[parts[i].window] = i;
+	return true;
+}
+
+static bool
+find_activities(struct finding *f)
+{
+	const struct plumb_profile *p = f->profile;
+
+	for (uint32_t i = 0; i < p->window_values_count; i++) {
+		uint32_t part = f->part_of[p->window_values[i].window];
+		if (part != PLUMB_NONE &&
+		    !plumb_activity_take(&f->found.parts[part].activity, &p->window_values[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Steps that the framework's profiler marks, else those of the optimizer called most. */
+static void
+find_steps(const struct finding *f)
+{
+	for (uint32_t i = 0; i < f->found.count; i++) {
+		struct plumb_windows_part *part = &f->found.parts[i];
+		double steps = 0, optimizer = 0;
+		for (uint32_t e = 0; e < part->activity.entries.count; e++) {
+			const struct plumb_activity_entry *entry = &part->activity.entries.items[e];
+			int marker = plumb_host_steps_marker(f->profile, entry->context);
+			steps += marker == 2 ? entry->calls : 0;
+			optimizer = marker == 1 ? fmax(optimizer, entry->calls) : optimizer;
+		}
+		part->steps = steps > 0 ? steps : optimizer;
+	}
+}
+
+/* ---- the newest GPU work ---- */
+
+static int64_t
+time_within(const struct plumb_iteration_track *track, uint32_t loop,
+            const struct plumb_windows_part *part)
+{
+	int64_t sum = 0;
+
+	for (uint32_t s = 0; s < track->stretch_count; s++) {
+		const struct plumb_iteration_stretch *stretch = &track->stretches[s];
+		int64_t start = stretch->start_ns > part->start ? stretch->start_ns : part->start;
+		int64_t end = stretch->end_ns < part->end ? stretch->end_ns : part->end;
+		if (stretch->loop == loop && end > start)
+			sum += end - start;
 	}
 	return sum;
 }
 
-/* Is most of the time in what was done equally often? The feature that takes most time, or a part
- * of how often it was done, says how often. */
-static bool
-repeats(const struct run *run, uint32_t first, uint32_t end)
+static int
+find_gpu_loops(const struct finding *f, struct plumb_error *error)
 {
-	double most = 0, often = 0, all;
+	struct plumb_iterations found;
+	uint32_t number = 0;
+	int code = plumb_iterations_find(f->profile, NULL, &found, error);
 
-	for (uint32_t f = 0; f < run->features.count; f++) {
-		const struct feature *feature = &run->features.items[f];
-		double time = 0, count = 0;
-		for (uint32_t p = first; p < end; p++) {
-			time += feature->time[p];
-			count += feature->count[p];
-		}
-		if (feature->counts && time > most) {
-			most = time;
-			often = count;
-		}
-	}
-	for (int k = 1; k <= MULTIPLES; k++) {
-		double n = floor(often / k);
-		/* With few repeats much fits by chance, so only equal counts are taken. */
-		if (n < LEAST_REPEATS || (k > 1 && n < 2 * MULTIPLES))
-			break;
-		double fitting = fitting_time(run, first, end, n, &all);
-		if (all > 0 && fitting >= STEADY * all)
-			return true;
-	}
-	return false;
-}
-
-/* Of the time of parts in A, the share in what parts in B do too. */
-static double
-shared(const struct run *run, const bool a[PARTS], const bool b[PARTS])
-{
-	double all = 0, both = 0;
-
-	for (uint32_t f = 0; f < run->features.count; f++) {
-		const struct feature *feature = &run->features.items[f];
-		double time = 0;
-		bool there = false;
-		for (uint32_t p = 0; p < run->parts; p++) {
-			time += a[p] ? feature->time[p] : 0;
-			there |= b[p] && feature->time[p] > 0;
-		}
-		all += time;
-		both += there ? time : 0;
-	}
-	return all > 0 ? both / all : 0;
-}
-
-/* How much of their time A and B spend alike, each feature by its share. */
-static double
-alike(const struct run *run, const bool a[PARTS], const bool b[PARTS])
-{
-	double all[2] = { 0, 0 }, both = 0;
-
-	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t f = 0; f < run->features.count; f++) {
-			const struct feature *feature = &run->features.items[f];
-			double x = 0, y = 0;
-			for (uint32_t p = 0; p < run->parts; p++) {
-				x += a[p] ? feature->time[p] : 0;
-				y += b[p] ? feature->time[p] : 0;
+	for (uint32_t t = 0; !code && t < found.count; t++) {
+		const struct plumb_iteration_track *track = &found.tracks[t];
+		for (uint32_t l = 0; l < track->loop_count; l++, number++) {
+			for (uint32_t i = 0; i < f->found.count; i++) {
+				struct plumb_windows_part *part = &f->found.parts[i];
+				if (part->process == track->process &&
+				    part->gpu_loop == PLUMB_NONE &&
+				    (double)time_within(track, l, part) >
+				            MOST * (double)(part->end - part->start))
+					part->gpu_loop = number;
 			}
-			if (pass)
-				both += fmin(x / all[0], y / all[1]);
-			all[0] += pass ? 0 : x;
-			all[1] += pass ? 0 : y;
-		}
-		if (!(all[0] > 0 && all[1] > 0))
-			return 0;
-	}
-	return both;
-}
-
-static void
-parts_of(const struct run *run, uint32_t loop, bool set[PARTS])
-{
-	for (uint32_t p = 0; p < PARTS; p++)
-		set[p] = p < run->parts && run->loop[p] == loop;
-}
-
-/* ---- loops ---- */
-
-/* The loop that does most nearly what the parts in SET do; a new one if none does. */
-static uint32_t
-find_loop(struct run *run, const bool set[PARTS])
-{
-	double best = ALIKE;
-	uint32_t found = 0;
-
-	for (uint32_t l = 1; l <= run->loops; l++) {
-		bool other[PARTS];
-		parts_of(run, l, other);
-		double likeness = alike(run, set, other);
-		if (likeness >= best) {
-			best = likeness;
-			found = l;
 		}
 	}
-	return found ? found : ++run->loops;
+	plumb_iterations_free(&found);
+	return code;
 }
 
-/* Parts that repeat by themselves. */
-static void
-find_short(struct run *run)
+/* ---- writing windows ---- */
+
+/* What the window is that PART becomes a part of. */
+static struct plumb_window
+window_of(const struct finding *f, const struct plumb_windows_part *part)
 {
-	for (uint32_t p = 0; p < run->parts; p++) {
-		bool set[PARTS] = { false };
-		set[p] = true;
-		if (repeats(run, p, p + 1))
-			run->loop[p] = find_loop(run, set);
+	struct plumb_window window = { .process = part->process,
+		                       .kind = part->kind,
+		                       .iterations = PLUMB_UNKNOWN };
+
+	if (part->loop != PLUMB_NONE) {
+		window.number = f->found.loops.items[part->loop].number;
+		window.iterations = f->found.loops.items[part->loop].iterations;
+	} else if (part->around != PLUMB_NONE) {
+		window.number = f->found.loops.items[part->around].number;
 	}
+	return window;
 }
 
-static void
-set_range(bool set[PARTS], uint32_t first, uint32_t end)
+static uint64_t
+window_key(const void *row, int which, const void *data)
 {
-	for (uint32_t p = 0; p < PARTS; p++)
-		set[p] = p >= first && p < end;
+	const struct plumb_window *window = row;
+
+	(void)data;
+	return which == 0 ? window->process : (uint64_t)window->kind << 32 | window->number;
 }
 
-/* Iterations that are longer than a part: a run of parts that repeat only together, whose halves do
- * the same. What comes first and last and is done only there is cut off. */
-static void
-find_long(struct run *run, uint32_t first, uint32_t end)
+/* The windows that there are from now on. IDS, by the old window, becomes the new one. */
+static bool
+make_windows(const struct finding *f, uint32_t *ids)
 {
-	bool one[PARTS], rest[PARTS];
+	struct plumb_profile *p = f->profile;
+	struct plumb_window *windows = malloc(((size_t)p->windows_count + 1) * sizeof *windows);
+	uint32_t count = 0;
 
-	for (bool cut = true; cut && end - first >= 2 * LEAST_REPEATS;) {
-		cut = false;
-		set_range(one, first, first + 1);
-		set_range(rest, first + 1, end);
-		if (shared(run, one, rest) < SAME) {
-			first++;
-			cut = true;
-			continue;
-		}
-		set_range(one, end - 1, end);
-		set_range(rest, first, end - 1);
-		if (shared(run, one, rest) < SAME) {
-			end--;
-			cut = true;
-		}
+	for (uint32_t i = 0; windows && i < p->windows_count; i++) {
+		uint32_t part = f->part_of[i];
+		windows[i] =
+			part == PLUMB_NONE ? p->windows[i] : window_of(f, &f->found.parts[part]);
+		ids[i] = i;
 	}
-	if (end - first < 2 * LEAST_REPEATS || !repeats(run, first, end))
-		return;
-	set_range(one, first, (first + end) / 2);
-	set_range(rest, (first + end) / 2, end);
-	if (shared(run, one, rest) < SAME || shared(run, rest, one) < SAME)
-		return;
-	set_range(one, first, end);
-	uint32_t loop = find_loop(run, one);
-	for (uint32_t p = first; p < end; p++)
-		run->loop[p] = loop;
-}
-
-/* The known time of the parts in SET, as a share of how long they last. */
-static double
-density(const struct run *run, const bool set[PARTS])
-{
-	double known = 0, wall = 1;
-
-	for (uint32_t p = 0; p < run->parts; p++)
-		wall += set[p] ? (double)(run->until[p] - run->from[p]) : 0;
-	for (uint32_t f = 0; f < run->features.count; f++)
-		for (uint32_t p = 0; p < run->parts; p++)
-			known += set[p] ? run->features.items[f].time[p] : 0;
-	return known / wall;
-}
-
-/* Parts that do nothing but what a loop beside them does. */
-static void
-fill_holes(struct run *run)
-{
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < run->parts; i++) {
-			uint32_t p = pass ? run->parts - 1 - i : i;
-			uint32_t beside = pass ? (p + 1 < run->parts ? run->loop[p + 1] : 0)
-			                       : (p ? run->loop[p - 1] : 0);
-			bool one[PARTS], other[PARTS];
-			if (run->loop[p] || !beside)
-				continue;
-			set_range(one, p, p + 1);
-			parts_of(run, beside, other);
-			if (shared(run, one, other) >= SAME &&
-			    density(run, one) >= THIN * density(run, other))
-				run->loop[p] = beside;
-		}
-}
-
-/* A part that has the first iterations of a loop at its end, and else little that is known, is no
- * loop of its own. */
-static void
-drop_edges(struct run *run)
-{
-	for (uint32_t p = 0; p < run->parts; p++) {
-		bool one[PARTS], rest[PARTS];
-		set_range(one, p, p + 1);
-		parts_of(run, run->loop[p], rest);
-		rest[p] = false;
-		if (run->loop[p] && density(run, one) < THIN * density(run, rest))
-			run->loop[p] = 0;
+	if (!windows ||
+	    plumb_sort_rows(windows, p->windows_count, sizeof *windows, window_key, 2, NULL) < 0) {
+		free(windows);
+		return false;
 	}
-	for (uint32_t a = 1; a <= run->loops; a++) {
-		bool one[PARTS], other[PARTS], edge = false;
-		parts_of(run, a, one);
-		for (uint32_t b = 1; b <= run->loops && !edge; b++) {
-			parts_of(run, b, other);
-			edge = a != b && shared(run, one, other) >= EDGE &&
-			       density(run, one) < THIN * density(run, other);
-		}
-		for (uint32_t p = 0; edge && p < run->parts; p++)
-			if (one[p])
-				run->loop[p] = 0;
+	for (uint32_t i = 0; i < p->windows_count; i++)
+		if (!i ||
+		    window_key(&windows[i], 0, NULL) != window_key(&windows[count - 1], 0, NULL) ||
+		    window_key(&windows[i], 1, NULL) != window_key(&windows[count - 1], 1, NULL))
+			windows[count++] = windows[i];
+	for (uint32_t i = 0; i < p->windows_count; i++) {
+		uint32_t part = f->part_of[i];
+		struct plumb_window is =
+			part == PLUMB_NONE ? p->windows[i] : window_of(f, &f->found.parts[part]);
+		uint64_t key = window_key(&is, 1, NULL);
+		ids[i] = plumb_search(k, count,
+		                      windows[k].process < is.process ||
+		                              (windows[k].process == is.process &&
+		                               window_key(&windows[k], 1, NULL) < key));
 	}
+	memcpy(p->windows, windows, count * sizeof *windows);
+	p->windows_count = count;
+	free(windows);
+	return true;
 }
 
-/* Drops loops that take little of the run, and numbers the others in order of time. */
-static void
-number_loops(struct run *run)
+/* Stretches that follow one another become one. */
+static bool
+join_stretches(struct plumb_profile *p)
 {
-	uint32_t number[PARTS + 1] = { 0 }, count = 0;
-	int64_t time[PARTS + 1] = { 0 };
-	double all = (double)(run->until[run->parts - 1] - run->from[0]);
+	uint32_t kept = 0;
 
-	for (uint32_t p = 0; p < run->parts; p++)
-		time[run->loop[p]] += run->until[p] - run->from[p];
-	for (uint32_t p = 0; p < run->parts; p++) {
-		uint32_t l = run->loop[p];
-		if (l && !number[l] && (double)time[l] >= LOOP_LEAST * all)
-			number[l] = ++count;
-		run->loop[p] = number[l];
+	if (plumb_row_order(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_STRETCHES]))
+		return false;
+	for (uint32_t i = 0; i < p->window_stretches_count; i++) {
+		struct plumb_window_stretch *s = &p->window_stretches[i];
+		struct plumb_window_stretch *last = kept ? &p->window_stretches[kept - 1] : NULL;
+		if (last && last->window == s->window && last->end_ns == s->start_ns)
+			last->end_ns = s->end_ns;
+		else
+			p->window_stretches[kept++] = *s;
 	}
-	run->loops = count;
+	p->window_stretches_count = kept;
+	return true;
 }
-
-static void
-find_loops(struct run *run)
-{
-	find_short(run);
-	for (uint32_t p = 0, first = 0; p <= run->parts; p++) {
-		if (p < run->parts && !run->loop[p])
-			continue;
-		if (p > first)
-			find_long(run, first, p);
-		first = p + 1;
-	}
-	drop_edges(run);
-	number_loops(run);
-	fill_holes(run);
-	number_loops(run);
-}
-
-/* ---- reading parts ---- */
-
-/* By window: the start of the first part of its process, and its part. */
-struct origin {
-	int64_t run;
-	uint32_t part;
-};
 
 static bool
-is_time(const struct plumb_profile *profile, uint32_t metric)
+write_windows(const struct finding *f)
 {
-	const char *unit = plumb_profile_metric(profile, metric).unit;
+	struct plumb_profile *p = f->profile;
+	uint32_t *ids = malloc(((size_t)p->windows_count + 1) * sizeof *ids);
+	bool ok = ids && make_windows(f, ids);
 
-	return metric < PLUMB_METRIC_USER && plumb_metric_aggregation(metric) == PLUMB_SUM &&
-	       unit && strcmp(unit, "ns") == 0;
+	for (uint32_t i = 0; ok && i < p->window_stretches_count; i++)
+		p->window_stretches[i].window = ids[p->window_stretches[i].window];
+	for (uint32_t i = 0; ok && i < p->window_values_count; i++)
+		p->window_values[i].window = ids[p->window_values[i].window];
+	for (uint32_t i = 0; ok && i < p->window_variants_count; i++)
+		p->window_variants[i].window = ids[p->window_variants[i].window];
+	for (uint32_t i = 0; ok && i < p->window_devices_count; i++)
+		p->window_devices[i].window = ids[p->window_devices[i].window];
+	free(ids);
+	return ok && join_stretches(p) &&
+	       !plumb_row_merge(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]) &&
+	       !plumb_row_merge(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]) &&
+	       !plumb_row_merge(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_DEVICES]);
 }
 
-static int
-read_features(struct run *run, const struct origin *origins)
+/* ---- all of it ---- */
+
+static void
+drop_windows(struct plumb_profile *p)
 {
-	const struct plumb_profile *p = run->profile;
-	const struct plumb_window_value *before = NULL;
-
-	for (uint32_t i = 0; i < p->window_values_count; i++) {
-		const struct plumb_window_value *v = &p->window_values[i];
-		const struct origin *origin = &origins[v->window];
-		if (origin->run != run->start || !is_time(p, v->metric))
-			continue;
-		if (!before || before->context != v->context || before->metric != v->metric) {
-			struct feature *added = plumb_vec_add(&run->features);
-			if (!added)
-				return PLUMB_ESYSTEM;
-			added->counts = v->metric != PLUMB_METRIC_CPU_TIME &&
-			                v->metric != PLUMB_METRIC_WAIT_TIME;
-		}
-		before = v;
-		struct feature *f = &run->features.items[run->features.count - 1];
-		f->time[origin->part] += (double)v->sum;
-		f->count[origin->part] += (double)v->count;
-	}
-	return PLUMB_OK;
-}
-
-static struct origin *
-find_origins(const struct plumb_profile *p)
-{
-	struct origin *origins = calloc((size_t)p->windows_count + 1, sizeof *origins);
-	int64_t *starts = calloc((size_t)p->processes_count + 1, sizeof *starts);
-
-	for (uint32_t i = 0; origins && starts && i < p->window_stretches_count; i++) {
-		const struct plumb_window_stretch *s = &p->window_stretches[i];
-		const struct plumb_window *w = &p->windows[s->window];
-		if (w->kind == PLUMB_WINDOW_PART && w->number == 1)
-			starts[w->process] = s->start_ns;
-	}
-	for (uint32_t i = 0; origins && starts && i < p->windows_count; i++) {
-		const struct plumb_window *w = &p->windows[i];
-		if (w->kind == PLUMB_WINDOW_PART && w->number && w->number <= PARTS)
-			origins[i] = (struct origin){ starts[w->process], w->number - 1 };
-	}
-	free(starts);
-	return origins;
-}
-
-/* ---- names ---- */
-
-struct names {
-	PLUMB_VEC(struct plumb_window) windows;
-	uint32_t *map;
-};
-
-/* The id of the window of PROCESS, made when missing; its windows are the newest ones. */
-static uint32_t
-name_window(struct names *names, uint32_t process, uint32_t kind, uint32_t number)
-{
-	for (uint32_t i = names->windows.count; i-- > 0;) {
-		const struct plumb_window *w = &names->windows.items[i];
-		if (w->process != process)
-			break;
-		if (w->kind == kind && w->number == number)
-			return i;
-	}
-	struct plumb_window *added = plumb_vec_add(&names->windows);
-	if (!added)
-		return PLUMB_NONE;
-	*added = (struct plumb_window){ process, kind, number, PLUMB_UNKNOWN };
-	return names->windows.count - 1;
+	p->windows_count = p->window_stretches_count = p->window_values_count =
+		p->window_variants_count = p->window_devices_count = 0;
 }
 
 static void
-name_parts(const struct run *run, const struct origin *origins, struct names *names)
+free_finding(struct finding *f)
 {
-	const struct plumb_profile *p = run->profile;
-	uint32_t first = 0;
-
-	while (first < run->parts && !run->loop[first])
-		first++;
-	for (uint32_t i = 0; run->loops && i < p->windows_count; i++) {
-		uint32_t part = origins[i].part, loop = run->loop[part];
-		if (origins[i].run != run->start || p->windows[i].kind != PLUMB_WINDOW_PART)
-			continue;
-		names->map[i] = name_window(names, p->windows[i].process,
-		                            loop           ? PLUMB_WINDOW_LOOP
-		                            : part < first ? PLUMB_WINDOW_STARTUP
-		                                           : PLUMB_WINDOW_REST,
-		                            loop);
-	}
+	for (uint32_t i = 0; f->found.parts && i < f->found.count; i++)
+		plumb_activity_free(&f->found.parts[i].activity);
+	for (uint32_t i = 0; i < f->found.loops.count; i++)
+		plumb_activity_free(&f->found.loops.items[i].activity);
+	plumb_vec_free(&f->found.loops);
+	free(f->found.parts);
+	free(f->part_of);
 }
 
-/* How many iterations a loop has, where the program's framework marks its steps. */
-static void
-count_marks(struct plumb_profile *p)
+static bool
+find_loops(struct finding *f)
 {
-	for (uint32_t i = 0; i < p->window_values_count; i++) {
-		const struct plumb_window_value *v = &p->window_values[i];
-		struct plumb_window *w = &p->windows[v->window];
-		const struct plumb_frame *frame = plumb_context_frame(p, v->context);
-		const char *name = plumb_text(p, frame->name);
-		if (w->kind == PLUMB_WINDOW_LOOP && v->metric == PLUMB_METRIC_OP_CALLS &&
-		    frame->kind == PLUMB_FRAME_RANGE && name &&
-		    plumb_framework_range(name, strlen(name)) == PLUMB_PURPOSE_OPTIMIZER_STEP &&
-		    v->sum > w->iterations)
-			w->iterations = v->sum;
-	}
-}
+	bool ok = true;
 
-static int
-label_run(struct plumb_profile *profile, int64_t start, const struct origin *origins,
-          struct names *names)
-{
-	struct run *run = calloc(1, sizeof *run);
-	int code = PLUMB_ESYSTEM;
-
-	if (!run)
-		return code;
-	run->profile = profile;
-	run->start = start;
-	for (uint32_t i = 0; i < profile->window_stretches_count; i++) {
-		const struct plumb_window_stretch *s = &profile->window_stretches[i];
-		const struct origin *origin = &origins[s->window];
-		if (origin->run != start || profile->windows[s->window].kind != PLUMB_WINDOW_PART)
-			continue;
-		run->from[origin->part] = s->start_ns;
-		run->until[origin->part] = s->end_ns;
-		if (origin->part >= run->parts)
-			run->parts = origin->part + 1;
+	for (uint32_t first = 0, end; ok && first < f->found.count; first = end) {
+		for (end = first + 1; end < f->found.count; end++)
+			if (f->found.parts[end].process != f->found.parts[first].process)
+				break;
+		ok = plumb_windows_loops(&f->found, first, end);
 	}
-	code = read_features(run, origins);
-	if (!code && run->parts) {
-		find_loops(run);
-		name_parts(run, origins, names);
-	}
-	plumb_vec_free(&run->features);
-	free(run);
-	return code;
+	return ok;
 }
 
 int
 plumb_windows_label(struct plumb_profile *profile, struct plumb_error *error)
 {
-	struct origin *origins = find_origins(profile);
-	struct names names = { .map = malloc(((size_t)profile->windows_count + 1) *
-		                             sizeof *names.map) };
-	int code = origins && names.map ? PLUMB_OK : PLUMB_ESYSTEM;
-	bool any = false;
+	struct finding f = { .profile = profile };
+	bool ok = find_parts(&f);
+	int code = PLUMB_OK;
 
-	for (uint32_t i = 0; !code && i < profile->windows_count; i++) {
-		any |= profile->windows[i].kind == PLUMB_WINDOW_PART;
-		names.map[i] = PLUMB_NONE;
+	if (ok && !f.found.count) {
+		free_finding(&f);
+		return PLUMB_OK;
 	}
-	for (uint32_t i = 0; !code && any && i < profile->windows_count; i++) {
-		const struct plumb_window *w = &profile->windows[i];
-		bool seen = false;
-		for (uint32_t k = 0; k < i && !seen; k++)
-			seen = origins[k].run == origins[i].run;
-		if (w->kind == PLUMB_WINDOW_PART && w->number == 1 && !seen)
-			code = label_run(profile, origins[i].run, origins, &names);
+	ok = ok && find_activities(&f);
+	if (ok) {
+		find_steps(&f);
+		code = find_gpu_loops(&f, error);
+		ok = !code && find_loops(&f);
 	}
-	if (!code && any)
-		code = plumb_windows_replace(profile, names.windows.items, names.windows.count,
-		                             names.map);
-	if (!code && any)
-		count_marks(profile);
-	plumb_vec_free(&names.windows);
-	free(origins);
-	free(names.map);
-	return code ? plumb_fail_memory(error, "to find the windows of the run") : PLUMB_OK;
+	if (ok && plumb_windows_number(&f.found))
+		ok = write_windows(&f);
+	else if (ok)
+		drop_windows(profile);
+	if (!ok) {
+		drop_windows(profile);
+		code = code ? code : plumb_fail_memory(error, "for the windows");
+	}
+	free_finding(&f);
+	return code;
 }

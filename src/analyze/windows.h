@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names the parts into which settle has cut a run: start-up, loops, the rest. A part is of a loop
- * if most of its time is in things that were done equally often, or a multiple of that, at least
- * four times. Parts that do the same are one loop, also if something else lies between them. What
- * lies before the first loop is start-up, and what is of no loop is the rest.
+ * Says which parts of a run are start-up, which are of a loop, and which are the rest.
+ *
+ * A recording without single spans knows each process in parts (PLUMB_WINDOW_PART). A part is of a
+ * loop if something in it repeats:
+ * 1. The newest GPU work shows a loop that takes most of the part.
+ * 2. The program marks its steps: ranges of a framework's profiler, or of an optimizer.
+ * 3. The counts of what takes most of its time are multiples of one number of iterations.
+ *
+ * Parts are of the same loop if they do the same: if the shares of time by context, or the shares of
+ * calls, overlap. So training that comes again after evaluation is the same loop as before. What is
+ * before the first loop is start-up, and what is not of a loop is the rest.
  */
 #ifndef PLUMB_ANALYZE_WINDOWS_H
 #define PLUMB_ANALYZE_WINDOWS_H
 
-#include "model/window.h"
+#include "model/profile.h"
 
-/* Without a loop the profile has no windows afterwards. A profile without parts stays as it is.
- * PLUMB_ESYSTEM: no memory; the profile has no windows then. */
+/*
+ * Makes windows of the parts that PROFILE has. Without a loop the parts are removed, and the profile
+ * has no windows. Does nothing to a profile without parts. PLUMB_ESYSTEM: no memory; the profile has
+ * no windows then.
+ */
 int plumb_windows_label(struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

@@ -195,7 +195,7 @@ plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finis
 	struct stage reading = { bar, 0, 0.6, NULL }, writing = { bar, 0.6, 1, NULL };
 	memset(profile, 0, sizeof(*profile));
 	int code = make_profile(inputs, count, &reading, profile, error);
-	/* A profile without findings is better than none: a report makes them again. */
+	/* A profile without windows or findings is better than none. */
 	struct plumb_error why = { 0 };
 	if (code == 0 && plumb_windows_label(profile, &why) < 0)
 		fprintf(finish->err, "plumb: %s; the profile has no windows\n", why.message);

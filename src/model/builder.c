@@ -13,6 +13,7 @@
 #include "base/secret.h"
 #include "base/utf8.h"
 #include "model/metric.h"
+#include "model/row_merge.h"
 
 static int
 out_of_memory(struct plumb_builder *builder)
@@ -310,103 +311,12 @@ plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit
 
 /* ---- rows ---- */
 
-static void
-merge_value(void *at, const void *row)
-{
-	struct plumb_value *into = at;
-	const struct plumb_value *from = row;
-	struct plumb_stat a = {
-		into->sum, into->count, into->min, into->max, into->mean, into->m2
-	};
-	struct plumb_stat b = {
-		from->sum, from->count, from->min, from->max, from->mean, from->m2
-	};
-	plumb_stat_merge(&a, &b);
-	into->sum = a.sum;
-	into->count = a.count;
-	into->min = a.min;
-	into->max = a.max;
-	into->mean = a.mean;
-	into->m2 = a.m2;
-}
-
-static void
-merge_variant(void *at, const void *row)
-{
-	struct plumb_variant *into = at;
-	const struct plumb_variant *from = row;
-	struct plumb_stat a = {
-		.sum = into->time, .count = into->count, .min = into->min, .max = into->max
-	};
-	struct plumb_stat b = {
-		.sum = from->time, .count = from->count, .min = from->min, .max = from->max
-	};
-	plumb_stat_merge(&a, &b);
-	into->time = a.sum;
-	into->count = a.count;
-	into->min = a.min;
-	into->max = a.max;
-}
-
-static void
-merge_ledger(void *at, const void *row)
-{
-	struct plumb_ledger_row *into = at;
-	const struct plumb_ledger_row *from = row;
-	if (__builtin_add_overflow(into->count, from->count, &into->count))
-		into->count = from->count < 0 ? INT64_MIN + 1 : INT64_MAX;
-}
-
-static void
-merge_window_value(void *at, const void *row)
-{
-	struct plumb_window_value *into = at;
-	const struct plumb_window_value *from = row;
-	struct plumb_stat a = { .sum = into->sum, .count = into->count, .m2 = into->m2 };
-	struct plumb_stat b = { .sum = from->sum, .count = from->count, .m2 = from->m2 };
-	a.mean = (double)a.sum / (double)a.count;
-	b.mean = (double)b.sum / (double)b.count;
-	plumb_stat_merge(&a, &b);
-	into->sum = a.sum;
-	into->count = a.count;
-	into->m2 = a.m2;
-}
-
-static void
-merge_window_variant(void *at, const void *row)
-{
-	merge_variant(&((struct plumb_window_variant *)at)->variant,
-	              &((const struct plumb_window_variant *)row)->variant);
-}
-
-/* What becomes of a row that is there already: it is put to that one, or dropped. */
-static void (*const merges[PLUMB_TABLES])(void *into, const void *from) = {
-	[PLUMB_TABLE_VALUES] = merge_value,
-	[PLUMB_TABLE_VARIANTS] = merge_variant,
-	[PLUMB_TABLE_LEDGER] = merge_ledger,
-	[PLUMB_TABLE_WINDOW_VALUES] = merge_window_value,
-	[PLUMB_TABLE_WINDOW_VARIANTS] = merge_window_variant,
-};
-
-static uint64_t
-key_of(const struct plumb_row_column *column, const char *row)
-{
-	uint32_t id;
-	uint64_t number;
-	if (plumb_row_width(column) == sizeof id) {
-		memcpy(&id, row + column->offset, sizeof id);
-		return id;
-	}
-	memcpy(&number, row + column->offset, sizeof number);
-	return number;
-}
-
 static uint64_t
 hash_keys(const struct plumb_builder_table *table, const char *row)
 {
 	uint64_t hash = table->keys_count;
 	for (uint32_t k = 0; k < table->keys_count; k++)
-		hash = plumb_hash_mix(hash, key_of(table->keys[k], row));
+		hash = plumb_hash_mix(hash, plumb_row_key(table->keys[k], row));
 	return hash;
 }
 
@@ -414,7 +324,7 @@ static bool
 same_keys(const struct plumb_builder_table *table, const char *a, const char *b)
 {
 	for (uint32_t k = 0; k < table->keys_count; k++)
-		if (key_of(table->keys[k], a) != key_of(table->keys[k], b))
+		if (plumb_row_key(table->keys[k], a) != plumb_row_key(table->keys[k], b))
 			return false;
 	return true;
 }
@@ -445,13 +355,13 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 		return bad_column(builder, table, fault);
 	struct plumb_builder_table *kept = &builder->tables[number];
 	/* A row of values whose count is 0 tells of no observation: there is nothing to add. */
-	if (kept->count && !key_of(kept->count, row))
+	if (kept->count && !plumb_row_key(kept->count, row))
 		return PLUMB_OK;
 	uint64_t hash = hash_keys(kept, row);
 	void *there = kept->keys_count ? find_row(builder, number, hash, row) : NULL;
 	if (there) {
-		if (merges[number])
-			merges[number](there, row);
+		if (plumb_row_merges[number])
+			plumb_row_merges[number](there, row);
 		return PLUMB_OK;
 	}
 	uint32_t count = plumb_row_array_of(&builder->profile, table).count;

@@ -64,11 +64,6 @@ int plumb_window_sums(const struct plumb_profile *profile,
                       struct plumb_window_sums *sums) PLUMB_MUST_CHECK;
 void plumb_window_sums_free(struct plumb_window_sums *sums);
 
-/* For who names parts: the windows of PROFILE become WINDOWS, what was of window i is of MAP[i], or
- * of none where that is PLUMB_NONE. PLUMB_ESYSTEM: no memory; the profile has no windows then. */
-int plumb_windows_replace(struct plumb_profile *profile, const struct plumb_window *windows,
-                          uint32_t count, const uint32_t *map) PLUMB_MUST_CHECK;
-
 /*
  * Makes WINDOW the profile of CHOICE. It borrows texts from PROFILE, which must stay as it is until
  * plumb_profile_free(WINDOW). PLUMB_EEMPTY: the profile has no such window; ERROR says which it
