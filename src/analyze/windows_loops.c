@@ -14,7 +14,7 @@
 
 #define LEAST_STEPS 3    /* that a program marks in a part */
 #define MARKED 0.8       /* of a loop's time: has marks: its iterations, if calls agree */
-#define LEAST_WORK 0.01  /* of a part's time: in operators and kernels */
+#define LEAST_WORK 0.001 /* of a part's time: in operators and kernels */
 #define LEAST_DENSE 0.25 /* as dense as the loop's other parts: at its end, or if little repeats */
 #define WARM_UP 0.1      /* a loop before a ten times longer one is a part of start-up */
 
