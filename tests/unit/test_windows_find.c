@@ -317,6 +317,23 @@ test_first_moment(void **state)
 	plumb_profile_free(&m.profile);
 }
 
+/* A long start-up and the first iterations may be one part. */
+static void
+test_long_first_moment(void **state)
+{
+	static const struct part parts[] = { { FIRST, 2000, 150 },
+		                             { TRAIN, 300, 1000 },
+		                             { TRAIN, 1000, 150 } };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, parts);
+	find(&m);
+	expect(&m, 0, "startup 0-2000; loop:1 2000-2300 n=1000; rest 2300-3300");
+	plumb_profile_free(&m.profile);
+}
+
 /* A short loop before a much longer one is a part of start-up. */
 static void
 test_warm_up(void **state)
@@ -369,6 +386,7 @@ main(void)
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_moment_between),
 		cmocka_unit_test(test_first_moment),
+		cmocka_unit_test(test_long_first_moment),
 		cmocka_unit_test(test_warm_up),
 		cmocka_unit_test(test_processes),
 	};
