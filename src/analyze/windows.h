@@ -8,9 +8,9 @@
  * 2. The program marks its steps: ranges of a framework's profiler, or of an optimizer.
  * 3. The counts of what takes most of its time are multiples of one number of iterations.
  *
- * Parts are of the same loop if they do the same: if the shares of time by context, or the shares of
- * calls, overlap. So training that comes again after evaluation is the same loop as before. What is
- * before the first loop is start-up, and what is not of a loop is the rest.
+ * Parts are of the same loop if they do the same: if the shares of time by context, or the shares
+ * of calls, overlap. So training that comes again after evaluation is the same loop as before.
+ * What is before the first loop is start-up, and what is not of a loop is the rest.
  */
 #ifndef PLUMB_ANALYZE_WINDOWS_H
 #define PLUMB_ANALYZE_WINDOWS_H
@@ -18,9 +18,9 @@
 #include "model/profile.h"
 
 /*
- * Makes windows of the parts that PROFILE has. Without a loop the parts are removed, and the profile
- * has no windows. Does nothing to a profile without parts. PLUMB_ESYSTEM: no memory; the profile has
- * no windows then.
+ * Makes windows of the parts that PROFILE has. Without a loop the parts are removed, and the
+ * profile has no windows. Does nothing to a profile without parts. PLUMB_ESYSTEM: no memory; the
+ * profile has no windows then.
  */
 int plumb_windows_label(struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -12,7 +12,7 @@
 #define CANDIDATES 64    /* tried at most */
 #define LEAST 4          /* iterations */
 #define LEAST_CONTEXTS 3 /* that agree, or … */
-#define LEAST_ALONE 16   /* … so many iterations */
+#define LEAST_ALONE 64   /* … so many iterations */
 
 bool
 plumb_activity_take(struct plumb_activity *activity, const struct plumb_window_value *value)

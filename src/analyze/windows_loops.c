@@ -16,7 +16,7 @@
 #define MARKED 0.8       /* of a loop's time: has marks: its iterations, if calls agree */
 #define LEAST_WORK 0.001 /* of a part's time: in operators and kernels */
 #define LEAST_DENSE 0.25 /* as dense as the loop's other parts: at its end, or if little repeats */
-#define WARM_UP 0.1      /* a loop before a ten times longer one is a part of start-up */
+#define WARM_UP 0.1      /* of the later loops' time: a shorter loop before them is start-up */
 
 static int64_t
 wall_of(const struct plumb_windows_part *part)
@@ -209,29 +209,50 @@ put_mixtures(const struct search *search)
 
 /* ---- start-up ---- */
 
-/* The moment in which start-up ended may look like the loop already, but it does what the loop's
- * other parts do not. */
+/* Is PART, next to the loop's OTHERS, mostly something else? */
 static bool
-drop_first_moments(const struct search *search)
+is_sparse(const struct plumb_windows_part *part, const struct plumb_activity *others, int64_t wall)
+{
+	return wall > 0 && density_of(part) < LEAST_DENSE * others->ns / (double)wall;
+}
+
+/* What the other parts of the loop did, and how long. */
+static bool
+add_others(const struct search *search, uint32_t at, struct plumb_activity *others, int64_t *wall)
+{
+	for (uint32_t i = 0; i < search->count; i++) {
+		if (i == at || search->parts[i].loop != search->parts[at].loop)
+			continue;
+		*wall += wall_of(&search->parts[i]);
+		if (!plumb_activity_add(others, &search->parts[i].activity))
+			return false;
+	}
+	return true;
+}
+
+/* The part in which start-up ended may look like the loop already: it does what the loop's other
+ * parts do not, or it mostly does nothing that plumb sees. Likewise the part in which a loop ended
+ * and something else took most of it. */
+static bool
+drop_moments(const struct search *search)
 {
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < search->count; i++) {
 		struct plumb_windows_part *part = &search->parts[i];
+		bool first = !i || part[-1].loop == PLUMB_NONE;
+		bool last = i + 1 == search->count || part[1].loop == PLUMB_NONE;
+		bool brief = wall_of(part) < BETWEEN * look_at(search, i);
 		struct plumb_activity others = { 0 };
-		uint32_t count = 0;
-		if (part->loop == PLUMB_NONE || (i && part[-1].loop != PLUMB_NONE) ||
-		    wall_of(part) >= BETWEEN * look_at(search, i))
+		int64_t wall = 0;
+		if (part->loop == PLUMB_NONE || (!first && !last))
 			continue;
-		for (uint32_t k = i + 1; ok && k < search->count; k++) {
-			if (search->parts[k].loop != part->loop)
-				continue;
-			ok = plumb_activity_add(&others, &search->parts[k].activity);
-			count++;
-		}
-		if (ok && count && plumb_activity_differs(&part->activity, &others)) {
+		ok = add_others(search, i, &others, &wall);
+		if (ok && wall &&
+		    (is_sparse(part, &others, wall) ||
+		     (first && brief && plumb_activity_differs(&part->activity, &others)))) {
 			part->loop = PLUMB_NONE;
-			i++; /* just one moment */
+			i++; /* just one part */
 		}
 		plumb_activity_free(&others);
 	}
@@ -272,31 +293,19 @@ sum_loops(const struct search *search)
 	return true;
 }
 
-/* The part in which a loop ended, when something else took most of it. */
-static void
-drop_last_moments(const struct search *search)
-{
-	for (uint32_t i = 0; i < search->count; i++) {
-		struct plumb_windows_part *part = &search->parts[i];
-		struct plumb_windows_loop *loop = loop_of(search, part);
-		int64_t others = loop ? loop->wall - wall_of(part) : 0;
-		if (others > 0 && (i + 1 == search->count || part[1].loop == PLUMB_NONE) &&
-		    density_of(part) <
-		            LEAST_DENSE * (loop->activity.ns - part->activity.ns) / (double)others)
-			part->loop = PLUMB_NONE;
-	}
-}
-
 static void
 drop_warm_ups(const struct search *search)
 {
 	struct plumb_windows_loop *loops = search->finding->loops.items;
 
-	for (uint32_t l = search->first_loop; l < search->finding->loops.count; l++)
+	for (uint32_t l = search->first_loop; l < search->finding->loops.count; l++) {
+		int64_t later = 0;
 		for (uint32_t m = search->first_loop; m < search->finding->loops.count; m++)
-			if (!loops[m].dropped && loops[l].start < loops[m].start &&
-			    (double)loops[l].wall < WARM_UP * (double)loops[m].wall)
-				loops[l].dropped = true;
+			if (!loops[m].dropped && loops[m].start > loops[l].start)
+				later += loops[m].wall;
+		if ((double)loops[l].wall < WARM_UP * (double)later)
+			loops[l].dropped = true;
+	}
 	for (uint32_t i = 0; i < search->count; i++) {
 		struct plumb_windows_loop *loop = loop_of(search, &search->parts[i]);
 		if (loop && loop->dropped)
@@ -313,11 +322,8 @@ plumb_windows_loops(struct plumb_windows_finding *finding, uint32_t first, uint3
 	if (!put_loops(&search))
 		return false;
 	drop_short_loops(&search);
-	if (!put_alike(&search) || !put_mixtures(&search) || !drop_first_moments(&search) ||
+	if (!put_alike(&search) || !put_mixtures(&search) || !drop_moments(&search) ||
 	    !sum_loops(&search))
-		return false;
-	drop_last_moments(&search);
-	if (!sum_loops(&search))
 		return false;
 	drop_warm_ups(&search);
 	return true;

@@ -15,7 +15,7 @@
 #define MS INT64_C(1000000)
 
 /* What programs do: operators, with calls in each iteration. */
-enum what { NOTHING, IMPORTS, TRAIN, EVALUATE, MARKED, MIXED, FIRST };
+enum what { NOTHING, IMPORTS, VARIES, TRAIN, EVALUATE, MARKED, MIXED, FIRST };
 
 struct part {
 	enum what what;
@@ -81,6 +81,12 @@ add_work(struct made *m, uint32_t window, const struct part *part)
 			add_calls(m, window, PLUMB_FRAME_OPERATOR, name, 200, 1 + i * i * 7 % 31);
 		}
 		break;
+	case VARIES:
+		for (int64_t i = 0; i < 9; i++) {
+			snprintf(name, sizeof name, "varies %d", (int)i);
+			add_calls(m, window, PLUMB_FRAME_OPERATOR, name, 200, 1 + i * i * 7 % 31);
+		}
+		break;
 	case TRAIN:
 		add_train(m, window, part->n);
 		break;
@@ -89,10 +95,7 @@ add_work(struct made *m, uint32_t window, const struct part *part)
 		break;
 	case MARKED:
 		add_calls(m, window, PLUMB_FRAME_RANGE, "Optimizer.step#SGD.step", 10, part->n);
-		for (int64_t i = 0; i < 9; i++) {
-			snprintf(name, sizeof name, "varies %d", (int)i);
-			add_calls(m, window, PLUMB_FRAME_OPERATOR, name, 200, 1 + i * i * 7 % 31);
-		}
+		add_work(m, window, &(struct part){ VARIES, 0, 0 });
 		break;
 	case MIXED:
 		add_train(m, window, part->n);
@@ -278,6 +281,36 @@ test_marks(void **state)
 	plumb_profile_free(&m.profile);
 }
 
+/* The newest GPU work shows the loop, whatever the host does. */
+static void
+test_gpu_loop(void **state)
+{
+	static const struct part parts[] = { { IMPORTS, 500, 0 },
+		                             { VARIES, 300, 0 },
+		                             { NOTHING, 300, 0 } };
+	static const char *const names[] = { "gemm", "relu", "softmax", "sgd" };
+	struct plumb_device device = { .name = PLUMB_NONE, .uuid = PLUMB_NONE };
+	struct plumb_track track = { .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	track.process = ADD_PROCESS(&m, parts);
+	track.device = plumb_builder_device(m.builder, &device);
+	uint32_t stream = plumb_builder_track(m.builder, &track);
+	for (int64_t i = 0; i < 280; i++) {
+		uint32_t frame = plumb_builder_frame(m.builder, PLUMB_FRAME_KERNEL,
+		                                     plumb_builder_text(m.builder, names[i % 4]),
+		                                     PLUMB_NONE, 0);
+		struct plumb_work_item item = { plumb_builder_context(m.builder, 0, frame, 0),
+			                        stream, (510 + i) * MS, (510 + i) * MS + MS / 2 };
+		assert_int_equal(plumb_builder_work(m.builder, &item), 0);
+	}
+	find(&m);
+	expect(&m, 0, "startup 0-500; loop:1 500-800; rest 800-1100");
+	plumb_profile_free(&m.profile);
+}
+
 /* The moment between two loops is no third one, and goes to one of them. */
 static void
 test_moment_between(void **state)
@@ -314,6 +347,23 @@ test_first_moment(void **state)
 	expect(&m, 0, "startup 0-550; loop:1 550-850 n=1000");
 	assert_int_equal(sum_of(&m, PLUMB_WINDOW_LOOP, "initialize"), 0);
 	assert_int_equal(sum_of(&m, PLUMB_WINDOW_STARTUP, "initialize"), 3);
+	plumb_profile_free(&m.profile);
+}
+
+/* A long start-up and the first iterations may be one part. */
+static void
+test_long_first_moment(void **state)
+{
+	static const struct part parts[] = { { FIRST, 2000, 150 },
+		                             { TRAIN, 300, 1000 },
+		                             { TRAIN, 1000, 150 } };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, parts);
+	find(&m);
+	expect(&m, 0, "startup 0-2000; loop:1 2000-2300 n=1000; rest 2300-3300");
 	plumb_profile_free(&m.profile);
 }
 
@@ -368,7 +418,9 @@ main(void)
 		cmocka_unit_test(test_no_loop),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_moment_between),
+		cmocka_unit_test(test_gpu_loop),
 		cmocka_unit_test(test_first_moment),
+		cmocka_unit_test(test_long_first_moment),
 		cmocka_unit_test(test_warm_up),
 		cmocka_unit_test(test_processes),
 	};
