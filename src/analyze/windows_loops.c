@@ -42,7 +42,7 @@ is_loop(const struct plumb_windows_part *part)
 }
 
 struct search {
-	struct plumb_windows_labeling *finding;
+	struct plumb_windows_finding *finding;
 	struct plumb_windows_part *parts; /* the process' own */
 	uint32_t count;
 	uint32_t first_loop; /* the process' own loops are from here on */
@@ -314,7 +314,7 @@ drop_warm_ups(const struct search *search)
 }
 
 bool
-plumb_windows_loops(struct plumb_windows_labeling *finding, uint32_t first, uint32_t end)
+plumb_windows_loops(struct plumb_windows_finding *finding, uint32_t first, uint32_t end)
 {
 	struct search search = { finding, &finding->parts[first], end - first,
 		                 finding->loops.count };
