@@ -38,7 +38,7 @@ struct workers {
 static bool
 count_workers(const struct latency *l, struct workers *w)
 {
-	const struct plumb_profile *p = l->study->profile;
+	const struct plumb_profile *p = l->study->whole;
 	PLUMB_VEC(struct edge) edges = { 0 };
 	int64_t now = 0;
 	bool ok = true;
@@ -73,23 +73,29 @@ count_workers(const struct latency *l, struct workers *w)
 	return ok;
 }
 
+/* In the whole run: workers have no loop of their own, so they have no part in a window of one. */
 static void
 find_workers(const struct latency *l, struct workers *w)
 {
-	const struct plumb_profile *p = l->study->profile;
+	const struct plumb_profile *p = l->study->whole;
 
 	w->context = PLUMB_NONE;
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
-		if (l->place[v->context] == PLUMB_IN_WORKER && v->track < p->tracks_count &&
-		    p->tracks[v->track].process < p->processes_count)
-			w->is_worker[p->tracks[v->track].process] = 1;
+		if (l->place[v->context] != PLUMB_IN_WORKER || v->track >= p->tracks_count ||
+		    p->tracks[v->track].process >= p->processes_count)
+			continue;
+		w->is_worker[p->tracks[v->track].process] = 1;
+		if (p != l->study->profile && v->sum > 0 &&
+		    v->metric == (l->sampled ? PLUMB_METRIC_CPU_TIME : PLUMB_METRIC_OP_TIME))
+			w->host_ns = plumb_add(w->host_ns, v->sum);
 	}
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		if (l->place[c] != PLUMB_IN_WORKER)
 			continue;
-		w->host_ns = plumb_add(w->host_ns, l->host[c]);
+		if (p == l->study->profile)
+			w->host_ns = plumb_add(w->host_ns, l->host[c]);
 		if (w->context == PLUMB_NONE || l->host[c] > l->host[w->context])
 			w->context = c;
 	}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "analyze/iterations_count.h"
 #include "analyze/windows.h"
 #include "cli/demangle.h"
 #include "cli/progress.h"
@@ -199,6 +200,9 @@ plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finis
 	struct plumb_error why = { 0 };
 	if (code == 0 && plumb_windows_label(profile, &why) < 0)
 		fprintf(finish->err, "plumb: %s; the profile has no windows\n", why.message);
+	if (code == 0 && plumb_windows_count(profile, &why) < 0)
+		fprintf(finish->err, "plumb: %s; the iterations of loops are not known\n",
+		        why.message);
 	if (code == 0 && plumb_analyze(profile, NULL, &why) < 0)
 		fprintf(finish->err, "plumb: %s; the profile has no findings\n", why.message);
 	if (code == 0) {

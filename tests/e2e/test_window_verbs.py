@@ -13,6 +13,8 @@ import sys
 import textwrap
 
 import pytest
+from plumbtest import run_program
+from test_mock_gpu import NEWEST, mock_environment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
@@ -195,3 +197,21 @@ def test_imports_and_compiling_are_told_apart(record, tmp_path, torch_python):
     assert (parts.get("compiling", 0) > 100 * MS) == newest
     text = plumb_command("report", recording.path).stdout
     assert ", imports" in text or ": imports" in text
+
+
+def test_a_gpu_loop_without_marks(tmp_path):
+    """The order of the newest GPU work says how many iterations the loop of a real recording had."""
+    made = run_program(sys.executable, "started.py", 300, folder=tmp_path, options=[],
+                       environment=mock_environment(NEWEST, "clock=1"))
+    assert made.done.returncode == 0, made.done.stderr
+    windows = {w["name"]: w for w in answer("report", made.path)["windows"]}
+    assert {"startup", "loop"} <= set(windows), windows
+    loop = windows["loop"]
+    assert 240 <= loop["iterations"] <= 301  # the borders are known to about 0.1 s
+    # On a busy machine a step takes longer than it wants.
+    assert loop["iteration"]["mean_ns"] > 9 * MS and loop["iteration"]["devices"][0]["busy_ns"] > 3 * MS
+    text = plumb_command("report", made.path, "--by", "kernel").stdout
+    assert "of the main loop only" in text and "forward" in text and "fill_3" not in text
+    each = answer("report", made.path, "--by", "kernel", "--per-iteration")
+    rows = {row["name"]: row["per_iteration"]["exclusive"] for row in each["rows"]}
+    assert rows["forward"]["count"] == pytest.approx(1, abs=0.05)

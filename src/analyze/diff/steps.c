@@ -16,6 +16,7 @@
 
 #include "analyze/diff/diff_private.h"
 #include "analyze/host_steps.h"
+#include "analyze/iterations_count.h"
 #include "analyze/statistic.h"
 #include "base/hash.h"
 
@@ -194,58 +195,6 @@ make_gpu_windows(struct diff_run *run)
 
 /* ---- how many ---- */
 
-/* How often each kernel (by frame) came in the LEVEL's iterations, SEEN, and in ALL on the
- * track. */
-static void
-count_kernels(const struct diff_run *run, const struct plumb_iteration_track *track,
-              const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)
-{
-	const struct plumb_profile *p = run->profile;
-	struct plumb_gpu_range range = plumb_gpu_work_of(&run->gpu, track->track);
-	uint32_t at = 0;
-
-	for (uint32_t i = range.first; i < range.end; i++) {
-		const struct plumb_span *w = &run->gpu.spans[i];
-
-		while (at < level->count && level->items[at].end_ns <= w->start_ns)
-			at++;
-		if (at < level->count && level->items[at].start_ns <= w->start_ns)
-			seen[p->contexts[w->context].frame]++;
-	}
-	for (uint32_t i = 0; i < p->values_count; i++)
-		if (p->values[i].metric == PLUMB_METRIC_GPU_TIME &&
-		    p->values[i].track == track->track)
-			all[p->contexts[p->values[i].context].frame] += p->values[i].count;
-}
-
-/* The iterations that a track's LEVEL had; NAN: no memory. */
-static double
-count_iterations(const struct diff_run *run, const struct plumb_iteration_track *track,
-                 const struct plumb_iteration_level *level)
-{
-	uint32_t frames = run->profile->frames_count, n = 0;
-	uint64_t *seen = calloc(frames + (size_t)1, sizeof *seen);
-	uint64_t *all = calloc(frames + (size_t)1, sizeof *all);
-	double *counts = calloc(frames + (size_t)1, sizeof *counts);
-	double iterations = NAN;
-
-	if (seen && all && counts) {
-		count_kernels(run, track, level, seen, all);
-		for (uint32_t f = 0; f < frames; f++)
-			if (seen[f] && all[f] >= seen[f])
-				counts[n++] = (double)all[f] * level->count / (double)seen[f];
-		/* Where values tell nothing, those that were seen. */
-		iterations = n ? plumb_percentile(counts, n, 50) : level->count;
-		/* Nearly whole where an iteration lacks a kernel or two. */
-		if (fabs(iterations - round(iterations)) < 0.02 * iterations)
-			iterations = round(iterations);
-	}
-	free(seen);
-	free(all);
-	free(counts);
-	return iterations;
-}
-
 /* Of several devices the one with the most. */
 static bool
 count_loops(struct diff_run *run)
@@ -258,7 +207,8 @@ count_loops(struct diff_run *run)
 
 		if (!level || level->count < 2)
 			continue;
-		count = count_iterations(run, &run->found.tracks[t], level);
+		count = plumb_iterations_count(run->profile, &run->gpu, &run->found.tracks[t],
+		                               level);
 		if (isnan(count))
 			return false;
 		if (!(run->steps.loops >= count))
