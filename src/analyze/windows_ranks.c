@@ -2,7 +2,7 @@
 /* The loops of several processes, and what is between them. */
 #include "analyze/windows_private.h"
 
-#define TOGETHER 0.8 /* of the time that either lasts: both are one loop of a job */
+#define TOGETHER 0.8 /* of the shorter one's time: both are one loop of a job, as with loaders */
 #define WITHIN 0.9   /* of a part's time, in a loop of another process */
 
 /* How long part A overlaps with B. */
@@ -39,7 +39,7 @@ is_same(const struct plumb_windows_finding *finding, uint32_t a, uint32_t b)
 	if (plumb_activity_same(&x->activity, &y->activity))
 		return true;
 	both = overlap_of_loops(finding, a, b);
-	return (double)both >= TOGETHER * (double)(x->wall + y->wall - both);
+	return (double)both >= TOGETHER * (double)(x->wall < y->wall ? x->wall : y->wall);
 }
 
 /* The next loop that has no number: the one that began first. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A set-up of operators that are not called again, then training and evaluation twice, then a wait. What each did is
 written to the file of the first argument. With "once" there is no loop."""
 import json
