@@ -32,6 +32,10 @@ enum {
 	COST_SHARE = 200, /* looking takes at most this part of one processor, 0.5 % */
 	ROOM = PLUMB_COPIES_PARTS + 1,
 };
+/* A clear border costs so much of what the clearest one does, or so often as much as one between two
+ * looks at the same loop. */
+#define CLEAR_SHARE 0.3
+#define CLEAR_TIMES 10
 #define ENTRIES_MOST (PLUMB_COPIES_MEMORY / sizeof(struct entry))
 
 /* Something that adds up, as it was at the look before. */
@@ -392,7 +396,8 @@ rate_of(const struct plumb_copies *copies, const struct entry *entry, double ns)
 	return item->is_time ? fmin((double)entry->sum / ns, 1) : 0;
 }
 
-/* How much is lost if A and B become one. */
+/* How much is lost if A and B become one. Roots, so that work of many contexts counts as much as the
+ * same time in one, and a part with little work has borders, too. */
 static double
 cost_of(const struct plumb_copies *copies, const struct part *a, const struct part *b)
 {
@@ -404,9 +409,9 @@ cost_of(const struct plumb_copies *copies, const struct part *a, const struct pa
 		                            : compare_entries(&a->entries[i], &b->entries[k]);
 		double difference = 0;
 		if (order <= 0)
-			difference += rate_of(copies, &a->entries[i++], an);
+			difference += sqrt(rate_of(copies, &a->entries[i++], an));
 		if (order >= 0)
-			difference -= rate_of(copies, &b->entries[k++], bn);
+			difference -= sqrt(rate_of(copies, &b->entries[k++], bn));
 		sum += difference * difference;
 	}
 	return an * bn / (an + bn) * sum;
@@ -459,17 +464,75 @@ count_entries(const struct plumb_copies *copies)
 	return count;
 }
 
+static uint32_t
+least_border(const struct plumb_copies *copies)
+{
+	uint32_t least = 1;
+
+	for (uint32_t i = 2; i < copies->part_count; i++)
+		if (copies->parts[i].cost < copies->parts[least].cost)
+			least = i;
+	return least;
+}
+
 static void
 thin_out(struct plumb_copies *copies)
 {
-	while (copies->part_count > 1 &&
-	       (copies->part_count > PLUMB_COPIES_PARTS || count_entries(copies) > ENTRIES_MOST)) {
-		uint32_t least = 1;
-		for (uint32_t i = 2; i < copies->part_count; i++)
-			if (copies->parts[i].cost < copies->parts[least].cost)
-				least = i;
-		join_parts(copies, least - 1);
+	while (copies->part_count > 1 && !copies->no_memory &&
+	       (copies->part_count > PLUMB_COPIES_PARTS || count_entries(copies) > ENTRIES_MOST))
+		join_parts(copies, least_border(copies) - 1);
+}
+
+/* The parts of COPIES, with entries of their own. */
+static void
+copy_parts(const struct plumb_copies *copies, struct plumb_copies *to)
+{
+	*to = *copies;
+	for (uint32_t i = 0; i < copies->part_count; i++) {
+		const struct part *from = &copies->parts[i];
+		size_t bytes = from->count * sizeof *from->entries;
+		struct entry *entries = malloc(bytes + 1);
+		if (entries && bytes)
+			memcpy(entries, from->entries, bytes);
+		to->no_memory |= !entries;
+		to->parts[i].entries = entries;
 	}
+}
+
+/* How many parts differ clearly. All parts are joined, one after another: first those that differ by
+ * chance. */
+static uint32_t
+count_clear_parts(const struct plumb_copies *copies)
+{
+	struct plumb_copies trial;
+	double costs[ROOM + 1] = { 0 }, most = 0, chance;
+	uint32_t clear = 1;
+
+	copy_parts(copies, &trial);
+	while (trial.part_count > 1 && !trial.no_memory) {
+		uint32_t least = least_border(&trial);
+		costs[trial.part_count] = trial.parts[least].cost;
+		most = fmax(most, trial.parts[least].cost);
+		join_parts(&trial, least - 1);
+	}
+	chance = costs[copies->part_count - copies->part_count / 4];
+	for (uint32_t count = 2; count <= copies->part_count; count++)
+		if (costs[count] >= fmin(CLEAR_SHARE * most, CLEAR_TIMES * chance))
+			clear = count;
+	for (uint32_t i = 0; i < trial.part_count; i++)
+		free(trial.parts[i].entries);
+	return trial.no_memory ? copies->part_count : clear;
+}
+
+/* A look may take less time than an iteration, and then shows a part of it. Such borders mean little
+ * beside those between start-up, training and evaluation. */
+static void
+drop_small_borders(struct plumb_copies *copies)
+{
+	uint32_t clear = copies->no_memory ? 0 : count_clear_parts(copies);
+
+	while (clear && copies->part_count > clear && !copies->no_memory)
+		join_parts(copies, least_border(copies) - 1);
 }
 
 static void
@@ -599,6 +662,7 @@ plumb_copies_end(struct plumb_copies *copies)
 		return;
 	if (!copies->no_memory)
 		look(copies);
+	drop_small_borders(copies);
 	if (!copies->no_memory)
 		write_copies(copies);
 	for (uint32_t i = 0; i < copies->part_count; i++)
