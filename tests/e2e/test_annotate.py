@@ -90,7 +90,8 @@ def build(folder, source, *flags, compiler="gcc", name="program", library=True):
 
 def recorded(folder, program, *arguments):
     path = folder / "run.plumb"
-    done = run_command(PLUMB, "run", "-o", path, "--", program, *arguments, cwd=folder)
+    layers = "python,module,operator"  # a program of C has native frames, too, if nobody says
+    done = run_command(PLUMB, "run", "-o", path, "--layers", layers, "--", program, *arguments, cwd=folder)
     assert done.returncode == 0, done.stderr
     return Made(done, PROGRAMS / "annotated.py", folder, path)
 
