@@ -595,7 +595,7 @@ put_bytes(struct chrome *c, uint32_t process, uint32_t device)
 		const struct plumb_value *v = &profile->values[i];
 		const struct plumb_track *t =
 			v->track < profile->tracks_count ? &profile->tracks[v->track] : NULL;
-		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || v->min == v->max || !t ||
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || plumb_export_is_even(v) || !t ||
 		    t->process != process || t->device != device || c->drawn[i] != v->count)
 			continue;
 		if (plumb_context_frame(profile, v->context)->kind == PLUMB_FRAME_COPY)

@@ -396,7 +396,7 @@ put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index
 		plumb_export_value(profile, span, PLUMB_METRIC_GPU_COPY_BYTES);
 	if (span->bytes && span->bytes <= INT64_MAX) {
 		put_number(json, "gpu.copy.bytes", (int64_t)span->bytes);
-	} else if (v && v->min == v->max) {
+	} else if (plumb_export_is_even(v)) {
 		put_number(json, "gpu.copy.bytes", v->min);
 	} else if (v && otlp->firsts[index]) {
 		put_number(json, "gpu.copies.bytes", v->sum);

@@ -254,7 +254,7 @@ put_bytes(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m,
 
 	if (span->bytes && span->bytes <= INT64_MAX)
 		put_number(facts, m, PLUMB_FACT_BYTES, (int64_t)span->bytes);
-	else if (v && v->min == v->max) {
+	else if (plumb_export_is_even(v)) {
 		put_number(facts, m, PLUMB_FACT_BYTES, v->min);
 	} else if (v && *drawn == v->count) {
 		begin_fact(facts, m, PLUMB_FACT_ALL_BYTES);

@@ -13,5 +13,11 @@ uint32_t *plumb_export_launches(const struct plumb_profile *profile);
  * All parts are the same where min is max. */
 const struct plumb_value *plumb_export_value(const struct plumb_profile *profile,
                                              const struct plumb_span *span, uint32_t metric);
+/* Do all observations of VALUE, which may be NULL, have one known size? Its least one is that. */
+static inline bool
+plumb_export_is_even(const struct plumb_value *value)
+{
+	return value && value->min == value->max && value->min != PLUMB_UNKNOWN;
+}
 
 #endif

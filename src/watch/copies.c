@@ -499,8 +499,8 @@ copy_parts(const struct plumb_copies *copies, struct plumb_copies *to)
 	}
 }
 
-/* How many parts differ clearly. All parts are joined, one after another: first those that differ by
- * chance. */
+/* How many parts differ clearly. All parts are joined, one after another: first those that differ
+ * by chance. */
 static uint32_t
 count_clear_parts(const struct plumb_copies *copies)
 {
@@ -524,8 +524,8 @@ count_clear_parts(const struct plumb_copies *copies)
 	return trial.no_memory ? copies->part_count : clear;
 }
 
-/* A look may take less time than an iteration, and then shows a part of it. Such borders mean little
- * beside those between start-up, training and evaluation. */
+/* A look may take less time than an iteration, and then shows a part of it. Such borders mean
+ * little beside those between start-up, training and evaluation. */
 static void
 drop_small_borders(struct plumb_copies *copies)
 {
