@@ -63,24 +63,37 @@ lay_out(struct plumb_settle_copies *copies, size_t size)
 	return entries == header->entries;
 }
 
+bool
+plumb_settle_copies_take(struct plumb_settler *settler, char *bytes, size_t size, uint32_t number)
+{
+	struct plumb_settle_copies *copies = &settler->runs.items[number].copies;
+
+	plumb_settle_copies_free(copies);
+	copies->bytes = bytes;
+	if (lay_out(copies, size))
+		return true;
+	plumb_settle_copies_free(copies);
+	return false;
+}
+
 void
 plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint32_t number)
 {
-	struct plumb_settle_copies *copies = &settler->runs.items[number].copies;
-	char path[4096];
+	char path[4096], *bytes = NULL;
 	int fd = snprintf(path, sizeof path, "%s/" PLUMB_COPIES_NAME, folder) < (int)sizeof path
 	                 ? plumb_regular_open(AT_FDCWD, path, O_NOFOLLOW)
 	                 : -1;
 	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	bool whole;
 
 	if (size > 0 && (uint64_t)size <= FILE_MOST)
-		copies->bytes = malloc((size_t)size);
-	if (copies->bytes &&
-	    (!read_all(fd, copies->bytes, (size_t)size) || !lay_out(copies, (size_t)size))) {
+		bytes = malloc((size_t)size);
+	whole = bytes && read_all(fd, bytes, (size_t)size);
+	if (bytes && !whole)
+		free(bytes);
+	if (bytes && (!whole || !plumb_settle_copies_take(settler, bytes, (size_t)size, number)))
 		plumb_settle_warn(settler, "%s is damaged; the windows of the run are unknown",
 		                  path);
-		plumb_settle_copies_free(copies);
-	}
 	if (fd >= 0)
 		close(fd);
 }

@@ -266,6 +266,10 @@ struct plumb_variant plumb_settle_operator_shape(uint32_t shapes);
 /* ---- copies.c ---- */
 /* Reads what `plumb run` noted in the folder. */
 void plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint32_t number);
+/* The same, of a file's SIZE BYTES, which are the settler's then (malloced). False: they are
+ * damaged. */
+bool
+plumb_settle_copies_take(struct plumb_settler *settler, char *bytes, size_t size, uint32_t number);
 void plumb_settle_copies_free(struct plumb_settle_copies *copies);
 /* After the region's records: its process gets the parts of the run. */
 void plumb_settle_copies(struct plumb_settle_region *region);

@@ -32,8 +32,8 @@ enum {
 	COST_SHARE = 200, /* looking takes at most this part of one processor, 0.5 % */
 	ROOM = PLUMB_COPIES_PARTS + 1,
 };
-/* A clear border costs so much of what the clearest one does, or so often as much as one between two
- * looks at the same loop. */
+/* A clear border costs so much of what the clearest one does, or so often as much as one between
+ * two looks at the same loop. */
 #define CLEAR_SHARE 0.3
 #define CLEAR_TIMES 10
 #define ENTRIES_MOST (PLUMB_COPIES_MEMORY / sizeof(struct entry))
@@ -396,8 +396,8 @@ rate_of(const struct plumb_copies *copies, const struct entry *entry, double ns)
 	return item->is_time ? fmin((double)entry->sum / ns, 1) : 0;
 }
 
-/* How much is lost if A and B become one. Roots, so that work of many contexts counts as much as the
- * same time in one, and a part with little work has borders, too. */
+/* How much is lost if A and B become one. Roots, so that work of many contexts counts as much as
+ * the same time in one, and a part with little work has borders, too. */
 static double
 cost_of(const struct plumb_copies *copies, const struct part *a, const struct part *b)
 {

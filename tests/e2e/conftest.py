@@ -15,6 +15,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -25,10 +26,12 @@ LIBPLUMB = BUILD / "libplumb.so"
 TIMEOUT = 300
 
 sys.path.insert(0, str(ROOT / "python"))
-# What a shell's job in the background, or nohup, ignores would be inherited by programs.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# What a shell's job in the background, or nohup, ignores would be inherited by programs. Only the main thread may change
+# that, and now and then pytest-xdist runs a worker in another one.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def clean_environment(**changes):
