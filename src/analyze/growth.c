@@ -416,7 +416,7 @@ static int
 look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
         struct plumb_moments_shared *shared)
 {
-	struct growth g = { .level = &track->levels[0] };
+	struct growth g = { .level = track->levels };
 	int code = 0;
 
 	if (!track->level_count ||

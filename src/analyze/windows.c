@@ -13,7 +13,8 @@
 #include "model/row_merge.h"
 #include "model/rows.h"
 
-#define MOST 0.5 /* of a part: kernels of a loop */
+#define MOST 0.5        /* of a part: kernels of a loop */
+#define LEAST_LOOPS 0.5 /* of the time that is not of a loop, after start-up */
 
 struct finding {
 	struct plumb_profile *profile;
@@ -261,6 +262,27 @@ write_windows(const struct finding *f)
 
 /* ---- all of it ---- */
 
+/* Loops that are a small part of what follows start-up are not what the run is about. */
+static bool
+loops_matter(const struct finding *f)
+{
+	int64_t first = INT64_MAX;
+	double inside = 0, outside = 0;
+
+	for (uint32_t i = 0; i < f->found.count; i++)
+		if (f->found.parts[i].loop != PLUMB_NONE && f->found.parts[i].start < first)
+			first = f->found.parts[i].start;
+	for (uint32_t i = 0; i < f->found.count; i++) {
+		const struct plumb_windows_part *part = &f->found.parts[i];
+		double wall = (double)(part->end - part->start);
+		if (part->loop != PLUMB_NONE)
+			inside += wall;
+		else if (part->start >= first)
+			outside += wall;
+	}
+	return inside >= LEAST_LOOPS * outside;
+}
+
 static void
 drop_windows(struct plumb_profile *p)
 {
@@ -311,7 +333,7 @@ plumb_windows_label(struct plumb_profile *profile, struct plumb_error *error)
 		code = find_gpu_loops(&f, error);
 		ok = !code && find_loops(&f);
 	}
-	if (ok && plumb_windows_number(&f.found))
+	if (ok && plumb_windows_number(&f.found) && loops_matter(&f))
 		ok = write_windows(&f);
 	else if (ok)
 		drop_windows(profile);

@@ -40,7 +40,8 @@ def program(request, tmp_path_factory):
 
 def run(program, scenario, folder, options=(), **environment):
     path = folder / f"{scenario}.plumb"
-    done = run_command(PLUMB, "run", *options, "-o", path, "--", program, scenario, cwd=folder,
+    layers = "python,module,operator"  # a program of C has native frames, too, if nobody says
+    done = run_command(PLUMB, "run", "--layers", layers, *options, "-o", path, "--", program, scenario, cwd=folder,
                        env=environment)
     assert done.returncode == 0, done.stderr
     return Made(done, PROGRAMS / "mock_driver.py", folder, path)

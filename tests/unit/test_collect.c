@@ -378,6 +378,7 @@ run_case(void **state)
 	if (!child) {
 		setenv(PLUMB_ENV_FOLDER, folder, 1);
 		setenv(PLUMB_ENV_LIMIT, "1500000", 1);
+		setenv(PLUMB_ENV_LAYERS, "7", 1); /* PLUMB_LAYERS_LIGHT: no native frames */
 		execl("/proc/self/exe", "test_collect", name, (char *)NULL);
 		_exit(99);
 	}
