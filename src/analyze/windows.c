@@ -14,7 +14,7 @@
 #include "model/rows.h"
 
 #define MOST 0.5        /* of a part: kernels of a loop */
-#define LEAST_LOOPS 0.5 /* of the time that is not of a loop, after start-up */
+#define LEAST_LOOPS 0.2 /* of the time that is not of a loop, after start-up */
 
 struct finding {
 	struct plumb_profile *profile;
