@@ -14,17 +14,6 @@ rank_of(const struct plumb_profile *p, const struct plumb_ranks *ranks, uint32_t
 	return NULL;
 }
 
-/* A + B; unknown when either is, or when it is more than a number holds. */
-static int64_t
-add_known(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
-		return PLUMB_UNKNOWN;
-	return sum;
-}
-
 static int
 by_rank(const void *x, const void *y)
 {
@@ -58,7 +47,7 @@ plumb_ranks_find(const struct plumb_profile *p, struct plumb_ranks *ranks)
 		struct plumb_rank *rank = rank_of(p, ranks, p->device_processes[i].process);
 		if (rank)
 			rank->gpu_busy_ns =
-				add_known(rank->gpu_busy_ns, p->device_processes[i].busy_ns);
+				plumb_add_known(rank->gpu_busy_ns, p->device_processes[i].busy_ns);
 	}
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
@@ -67,7 +56,7 @@ plumb_ranks_find(const struct plumb_profile *p, struct plumb_ranks *ranks)
 			continue;
 		rank = rank_of(p, ranks, p->tracks[v->track].process);
 		if (rank)
-			rank->op_time_ns = add_known(rank->op_time_ns, v->sum);
+			rank->op_time_ns = plumb_add_known(rank->op_time_ns, v->sum);
 	}
 	return true;
 }

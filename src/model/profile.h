@@ -22,6 +22,17 @@
 #define PLUMB_NONE UINT32_MAX
 #define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
 
+/* A + B; unknown when either is, or when it is more than a number holds. */
+static inline int64_t
+plumb_add_known(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
+		return PLUMB_UNKNOWN;
+	return sum;
+}
+
 /* Large binary content. It belongs to the profile that it is in; no data: unknown. */
 struct plumb_blob {
 	const void *data;

@@ -76,32 +76,21 @@ merge_window_variant(void *at, const void *row)
 	              &((const struct plumb_window_variant *)row)->variant);
 }
 
-/* A + B where both are known. */
-static int64_t
-add_known(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
-		return PLUMB_UNKNOWN;
-	return sum;
-}
-
 static void
 merge_window_device(void *at, const void *row)
 {
 	struct plumb_window_device *into = at;
 	const struct plumb_window_device *from = row;
 
-	into->kernels = add_known(into->kernels, from->kernels);
-	into->kernel_ns = add_known(into->kernel_ns, from->kernel_ns);
-	into->copies = add_known(into->copies, from->copies);
-	into->copy_ns = add_known(into->copy_ns, from->copy_ns);
-	into->copy_bytes = add_known(into->copy_bytes, from->copy_bytes);
-	into->sets = add_known(into->sets, from->sets);
-	into->set_ns = add_known(into->set_ns, from->set_ns);
-	into->set_bytes = add_known(into->set_bytes, from->set_bytes);
-	into->busy_ns = add_known(into->busy_ns, from->busy_ns);
+	into->kernels = plumb_add_known(into->kernels, from->kernels);
+	into->kernel_ns = plumb_add_known(into->kernel_ns, from->kernel_ns);
+	into->copies = plumb_add_known(into->copies, from->copies);
+	into->copy_ns = plumb_add_known(into->copy_ns, from->copy_ns);
+	into->copy_bytes = plumb_add_known(into->copy_bytes, from->copy_bytes);
+	into->sets = plumb_add_known(into->sets, from->sets);
+	into->set_ns = plumb_add_known(into->set_ns, from->set_ns);
+	into->set_bytes = plumb_add_known(into->set_bytes, from->set_bytes);
+	into->busy_ns = plumb_add_known(into->busy_ns, from->busy_ns);
 }
 
 plumb_row_merge_fn *const plumb_row_merges[PLUMB_TABLES] = {

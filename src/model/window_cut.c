@@ -297,31 +297,20 @@ cut_variants(struct cut *cut)
 
 /* ---- devices ---- */
 
-/* A + B where both are known. */
-static int64_t
-add_known(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
-		return PLUMB_UNKNOWN;
-	return sum;
-}
-
 static void
 add_device(struct plumb_device *to, const struct plumb_window_device *row)
 {
-	to->kernels = add_known(to->kernels, row->kernels);
-	to->kernel_ns = add_known(to->kernel_ns, row->kernel_ns);
-	to->copies = add_known(to->copies, row->copies);
-	to->copy_ns = add_known(to->copy_ns, row->copy_ns);
-	to->copy_bytes = add_known(to->copy_bytes, row->copy_bytes);
-	to->sets = add_known(to->sets, row->sets);
-	to->set_ns = add_known(to->set_ns, row->set_ns);
-	to->set_bytes = add_known(to->set_bytes, row->set_bytes);
+	to->kernels = plumb_add_known(to->kernels, row->kernels);
+	to->kernel_ns = plumb_add_known(to->kernel_ns, row->kernel_ns);
+	to->copies = plumb_add_known(to->copies, row->copies);
+	to->copy_ns = plumb_add_known(to->copy_ns, row->copy_ns);
+	to->copy_bytes = plumb_add_known(to->copy_bytes, row->copy_bytes);
+	to->sets = plumb_add_known(to->sets, row->sets);
+	to->set_ns = plumb_add_known(to->set_ns, row->set_ns);
+	to->set_bytes = plumb_add_known(to->set_bytes, row->set_bytes);
 	/* Processes that worked at the same time cannot be told apart any more. */
 	to->busy_ns = to->contended_ns == 0 || !row->busy_ns || !to->busy_ns
-	                      ? add_known(to->busy_ns, row->busy_ns)
+	                      ? plumb_add_known(to->busy_ns, row->busy_ns)
 	                      : PLUMB_UNKNOWN;
 }
 
@@ -410,7 +399,7 @@ cut_device_processes(struct cut *cut)
 			if (row && !pass)
 				row->busy_ns = 0;
 			else if (row && cut->chosen[w->window])
-				row->busy_ns = add_known(row->busy_ns, w->busy_ns);
+				row->busy_ns = plumb_add_known(row->busy_ns, w->busy_ns);
 		}
 	}
 	for (uint32_t i = 0; !code && i < from->device_processes_count; i++)

@@ -78,16 +78,6 @@ make_maps(struct plumb_row_maps *maps, const struct plumb_profile *from)
 
 /* ---- devices ---- */
 
-/* a + b where both are known. */
-static int64_t
-add_known(int64_t a, int64_t b)
-{
-	int64_t sum;
-	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
-		return PLUMB_UNKNOWN;
-	return sum;
-}
-
 static int64_t
 min_known(int64_t a, int64_t b)
 {
@@ -114,7 +104,7 @@ busy_of_both(const struct plumb_device *a, const struct plumb_device *b)
 	    a->last_ns == PLUMB_UNKNOWN || b->last_ns == PLUMB_UNKNOWN)
 		return PLUMB_UNKNOWN;
 	if (a->last_ns <= b->first_ns || b->last_ns <= a->first_ns)
-		return add_known(a->busy_ns, b->busy_ns);
+		return plumb_add_known(a->busy_ns, b->busy_ns);
 	return PLUMB_UNKNOWN;
 }
 
@@ -124,7 +114,7 @@ contended_of_both(const struct plumb_device *a, const struct plumb_device *b)
 	if (!a->busy_ns || !b->busy_ns ||
 	    (a->last_ns != PLUMB_UNKNOWN && b->last_ns != PLUMB_UNKNOWN &&
 	     (a->last_ns <= b->first_ns || b->last_ns <= a->first_ns)))
-		return add_known(a->contended_ns, b->contended_ns);
+		return plumb_add_known(a->contended_ns, b->contended_ns);
 	return PLUMB_UNKNOWN;
 }
 
@@ -133,15 +123,15 @@ merge_device(struct plumb_device *into, const struct plumb_device *from)
 {
 	into->contended_ns = contended_of_both(into, from);
 	into->busy_ns = busy_of_both(into, from);
-	into->kernels = add_known(into->kernels, from->kernels);
-	into->kernel_ns = add_known(into->kernel_ns, from->kernel_ns);
-	into->copies = add_known(into->copies, from->copies);
-	into->copy_ns = add_known(into->copy_ns, from->copy_ns);
-	into->copy_bytes = add_known(into->copy_bytes, from->copy_bytes);
-	into->sets = add_known(into->sets, from->sets);
-	into->set_ns = add_known(into->set_ns, from->set_ns);
-	into->set_bytes = add_known(into->set_bytes, from->set_bytes);
-	into->late = add_known(into->late, from->late);
+	into->kernels = plumb_add_known(into->kernels, from->kernels);
+	into->kernel_ns = plumb_add_known(into->kernel_ns, from->kernel_ns);
+	into->copies = plumb_add_known(into->copies, from->copies);
+	into->copy_ns = plumb_add_known(into->copy_ns, from->copy_ns);
+	into->copy_bytes = plumb_add_known(into->copy_bytes, from->copy_bytes);
+	into->sets = plumb_add_known(into->sets, from->sets);
+	into->set_ns = plumb_add_known(into->set_ns, from->set_ns);
+	into->set_bytes = plumb_add_known(into->set_bytes, from->set_bytes);
+	into->late = plumb_add_known(into->late, from->late);
 	into->first_ns = min_known(into->first_ns, from->first_ns);
 	into->last_ns = max_known(into->last_ns, from->last_ns);
 	if (into->rank != from->rank)
@@ -175,7 +165,8 @@ keep_work(struct joining *j, uint32_t of)
 {
 	const struct plumb_device *device = &j->from->devices[of];
 	uint32_t to = to_row(j, PLUMB_TABLE_DEVICES, of);
-	int64_t pieces = add_known(add_known(device->kernels, device->copies), device->sets),
+	int64_t pieces = plumb_add_known(plumb_add_known(device->kernels, device->copies),
+	                                 device->sets),
 		held = 0;
 
 	while (j->incomplete.count <= to) {
@@ -434,7 +425,7 @@ join_run(struct joining *j, struct plumb_run *run, int64_t *end)
 	run->overhead_ns = max_known(run->overhead_ns, from->overhead_ns);
 	run->wall_ns = max_known(run->wall_ns, from->wall_ns);
 	run->start_ns = min_known(run->start_ns, from->start_ns);
-	*end = max_known(*end, add_known(from->start_ns, from->wall_ns));
+	*end = max_known(*end, plumb_add_known(from->start_ns, from->wall_ns));
 }
 
 /* ---- all of it ---- */
