@@ -64,6 +64,7 @@ find_parts(struct finding *f)
 			parts[count++] =
 				(struct plumb_windows_part){ .window = i,
 				                             .process = p->windows[i].process,
+				                             .extent = p->windows[i].iterations,
 				                             .gpu_loop = PLUMB_NONE,
 				                             .loop = PLUMB_NONE,
 				                             .around = PLUMB_NONE };

@@ -15,6 +15,7 @@
 #define LEAST_STEPS 3    /* that a program marks in a part */
 #define MARKED 0.8       /* of a loop's time: has marks: its iterations, if calls agree */
 #define LEAST_WORK 0.001 /* of a part's time: in operators and kernels */
+#define LEAST_EXTENT 0.5 /* of a part's time: from its first work to its last */
 #define LEAST_DENSE 0.25 /* as dense as the loop's other parts: at its end, or if little repeats */
 #define WARM_UP 0.1      /* of the later loops' time: a shorter loop before them is start-up */
 
@@ -35,10 +36,13 @@ is_loop(const struct plumb_windows_part *part)
 {
 	int64_t iterations;
 
-	if (part->gpu_loop != PLUMB_NONE || part->steps >= LEAST_STEPS)
+	if (part->gpu_loop != PLUMB_NONE)
 		return true;
-	return density_of(part) >= LEAST_WORK &&
-	       plumb_activity_repeats(&part->activity, 1, &iterations);
+	if ((double)part->extent < LEAST_EXTENT * (double)wall_of(part))
+		return false;
+	return part->steps >= LEAST_STEPS ||
+	       (density_of(part) >= LEAST_WORK &&
+	        plumb_activity_repeats(&part->activity, 1, &iterations));
 }
 
 struct search {

@@ -11,6 +11,7 @@
 struct plumb_windows_part {
 	uint32_t window, process;
 	int64_t start, end;
+	int64_t extent; /* ns from the first to the last look at which work had ended */
 	struct plumb_activity activity;
 	double steps;      /* marked by the program */
 	uint32_t gpu_loop; /* of the newest GPU work, which takes most of the part; or PLUMB_NONE */

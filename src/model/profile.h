@@ -304,7 +304,7 @@ struct plumb_window {
 	uint32_t process;
 	uint32_t kind;      /* enum plumb_window_kind */
 	uint32_t number;    /* of a loop or part, from 1 in order of time; else 0 */
-	int64_t iterations; /* of a loop, or PLUMB_UNKNOWN */
+	int64_t iterations; /* of a loop, or PLUMB_UNKNOWN; of a part: ns in which work ended */
 };
 /* From when to when. Stretches of a window do not overlap. */
 struct plumb_window_stretch {

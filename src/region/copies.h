@@ -15,7 +15,7 @@
 
 #define PLUMB_COPIES_NAME "copies"
 #define PLUMB_COPIES_MAGIC "PLUMBCP\n"
-#define PLUMB_COPIES_VERSION 1u
+#define PLUMB_COPIES_VERSION 2u
 #define PLUMB_COPIES_PARTS 48u /* more parts are not kept */
 
 struct plumb_copies_header {
@@ -24,7 +24,8 @@ struct plumb_copies_header {
 	uint64_t looks;
 };
 struct plumb_copies_part {
-	uint64_t start, end; /* CLOCK_MONOTONIC ns */
+	uint64_t start, end;            /* CLOCK_MONOTONIC ns */
+	uint64_t first_work, last_work; /* where operators or GPU work ended; both 0: nowhere */
 };
 struct plumb_copies_region {
 	uint64_t start_monotonic; /* as its header says */

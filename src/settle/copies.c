@@ -55,11 +55,14 @@ lay_out(struct plumb_settle_copies *copies, size_t size)
 	copies->entries = (const void *)(copies->regions + header->regions);
 	for (uint32_t i = 0; i < header->regions; i++)
 		entries += copies->regions[i].entries;
-	for (uint32_t i = 0; i < header->parts; i++)
-		if (copies->parts[i].start > copies->parts[i].end ||
-		    copies->parts[i].end > INT64_MAX / 4 ||
-		    (i && copies->parts[i].start != copies->parts[i - 1].end))
+	for (uint32_t i = 0; i < header->parts; i++) {
+		const struct plumb_copies_part *part = &copies->parts[i];
+		if (part->start > part->end || part->end > INT64_MAX / 4 ||
+		    (i && part->start != part[-1].end) || part->first_work > part->last_work ||
+		    (part->last_work &&
+		     (part->first_work < part->start || part->last_work > part->end)))
 			return false;
+	}
 	return entries == header->entries;
 }
 
@@ -268,14 +271,16 @@ add_windows(struct plumb_settle_region *region, const struct plumb_settle_copies
 	uint32_t first = PLUMB_NONE;
 
 	for (uint32_t i = 0; i < copies->part_count; i++) {
+		const struct plumb_copies_part *part = &copies->parts[i];
 		uint32_t id = plumb_builder_window(
-			builder, &(struct plumb_window){ region->process, PLUMB_WINDOW_PART, i + 1,
-		                                         PLUMB_UNKNOWN });
+			builder,
+			&(struct plumb_window){ region->process, PLUMB_WINDOW_PART, i + 1,
+		                                (int64_t)(part->last_work - part->first_work) });
 		if (!i)
 			first = id;
-		plumb_builder_window_stretch(builder, &(struct plumb_window_stretch){
-							      id, (int64_t)copies->parts[i].start,
-							      (int64_t)copies->parts[i].end });
+		plumb_builder_window_stretch(
+			builder, &(struct plumb_window_stretch){ id, (int64_t)part->start,
+		                                                 (int64_t)part->end });
 	}
 	return first;
 }

@@ -43,6 +43,7 @@ struct item {
 	plumb_id id;
 	uint16_t type, which;
 	bool is_time; /* ns that tell what the program does */
+	bool is_work; /* it grows where an operator or GPU work ends */
 	int64_t sum;
 	uint64_t count;
 	double m2;
@@ -71,7 +72,8 @@ struct entry {
 
 struct part {
 	uint64_t start, end;
-	struct entry *entries; /* by region, then item */
+	uint64_t first_work, last_work; /* from and to a look at which work had ended */
+	struct entry *entries;          /* by region, then item */
 	uint32_t count, capacity;
 	double cost; /* of joining it with the one before */
 };
@@ -172,6 +174,10 @@ add_items(struct plumb_copies *copies, struct region *region, const struct plumb
 		item->type = record->type;
 		item->which = which;
 		item->is_time = record->type == PLUMB_RECORD_VALUE && metric_is_time(value->metric);
+		item->is_work = record->type == PLUMB_RECORD_DEVICE_TOTAL ||
+		                (record->type == PLUMB_RECORD_VALUE &&
+		                 (value->metric == PLUMB_METRIC_OP_TIME ||
+		                  value->metric == PLUMB_METRIC_GPU_TIME));
 	}
 }
 
@@ -347,10 +353,12 @@ growth_of(const struct item *before, const struct item *now)
 	return e;
 }
 
-static void
+/* Adds to PART what grew in a region. Did work end there? */
+static bool
 look_at_region(struct plumb_copies *copies, uint32_t number, struct part *part)
 {
 	struct region *region = &copies->regions.items[number];
+	bool has_work = false;
 
 	find_items(copies, region);
 	for (uint32_t i = 0; i < region->items.count; i++) {
@@ -363,7 +371,7 @@ look_at_region(struct plumb_copies *copies, uint32_t number, struct part *part)
 			                       (uint64_t)part->count + 1, sizeof *part->entries);
 			if (!grown) {
 				copies->no_memory = true;
-				return;
+				return has_work;
 			}
 			part->entries = grown;
 		}
@@ -374,7 +382,9 @@ look_at_region(struct plumb_copies *copies, uint32_t number, struct part *part)
 		item->sum = now.sum;
 		item->count = now.count;
 		item->m2 = now.m2;
+		has_work |= item->is_work;
 	}
+	return has_work;
 }
 
 /* ---- parts ---- */
@@ -425,6 +435,8 @@ join_parts(struct plumb_copies *copies, uint32_t i)
 
 	both.start = a->start;
 	both.end = b->end;
+	both.first_work = a->first_work ? a->first_work : b->first_work;
+	both.last_work = b->last_work ? b->last_work : a->last_work;
 	both.cost = a->cost;
 	both.capacity = a->count + b->count;
 	both.entries = malloc(((size_t)both.capacity + 1) * sizeof *both.entries);
@@ -539,12 +551,17 @@ static void
 look(struct plumb_copies *copies)
 {
 	struct part *part = &copies->parts[copies->part_count];
+	bool has_work = false;
 
 	find_regions(copies);
 	*part = (struct part){ .start = copies->since };
 	for (uint32_t i = 0; i < copies->regions.count && !copies->no_memory; i++)
-		look_at_region(copies, i, part);
+		has_work |= look_at_region(copies, i, part);
 	part->end = copies->since = clock_ns(CLOCK_MONOTONIC);
+	if (has_work) {
+		part->first_work = part->start;
+		part->last_work = part->end;
+	}
 	copies->looks++;
 	copies->part_count++;
 	if (copies->part_count > 1)
@@ -619,7 +636,9 @@ write_file(const struct plumb_copies *copies, FILE *out)
 	memcpy(header.magic, PLUMB_COPIES_MAGIC, sizeof header.magic);
 	fwrite(&header, sizeof header, 1, out);
 	for (uint32_t i = 0; i < copies->part_count; i++)
-		fwrite(&(struct plumb_copies_part){ copies->parts[i].start, copies->parts[i].end },
+		fwrite(&(struct plumb_copies_part){ copies->parts[i].start, copies->parts[i].end,
+		                                    copies->parts[i].first_work,
+		                                    copies->parts[i].last_work },
 		       sizeof(struct plumb_copies_part), 1, out);
 	for (uint32_t r = 0; r < copies->regions.count; r++) {
 		const struct plumb_region_header *h = copies->regions.items[r].header;

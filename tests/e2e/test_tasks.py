@@ -355,7 +355,14 @@ asyncio.run(main())
 
 
 def test_samples_stand_under_the_range_of_their_task(tmp_path):
-    made = play(sys.executable, tmp_path, FOUR, options=["--cpu"])
+    """Each computes for 80 ms of its thread's CPU time, however busy the machine is."""
+    program = FOUR.replace("busy(name, 10)", "compute(10)").replace("async def work", """
+def compute(ms):
+    start = time.thread_time_ns()
+    while time.thread_time_ns() < start + ms * 1_000_000:
+        pass
+async def work""", 1)
+    made = play(sys.executable, tmp_path, program, options=["--cpu"])
     rows = made.report("--by", "range", "--metric", "cpu.time", "--top", "0")["rows"]
     found = {row["name"]: row["inclusive"]["cpu.time"]["sum"] / 1e6 for row in rows
              if row["inclusive"].get("cpu.time")}

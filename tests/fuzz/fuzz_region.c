@@ -58,7 +58,8 @@ mend_noted(char *bytes, size_t size)
 	    header->parts * sizeof *parts + header->regions * sizeof(struct plumb_copies_region))
 		return;
 	for (uint32_t i = 0; i < header->parts; i++)
-		parts[i] = (struct plumb_copies_part){ 1000 * i, 1000 * i + 1000 };
+		parts[i] = (struct plumb_copies_part){ 1000 * i, 1000 * i + 1000, 1000 * i,
+			                               1000 * i + 1000 };
 	size -= header->parts * sizeof *parts +
 	        header->regions * sizeof(struct plumb_copies_region);
 	header->entries = (uint32_t)(size / sizeof(struct plumb_copies_entry));

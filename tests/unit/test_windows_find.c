@@ -20,7 +20,8 @@ enum what { NOTHING, IMPORTS, VARIES, TRAIN, EVALUATE, MARKED, MIXED, FIRST };
 struct part {
 	enum what what;
 	int64_t ms;
-	int64_t n; /* iterations; MIXED: of both */
+	int64_t n;     /* iterations; MIXED: of both */
+	int64_t quiet; /* ms at the end in which nothing happens */
 };
 
 struct made {
@@ -125,7 +126,7 @@ add_process(struct made *m, const struct part *parts, uint32_t count)
 		struct plumb_window window = { .process = process,
 			                       .kind = PLUMB_WINDOW_PART,
 			                       .number = i + 1,
-			                       .iterations = PLUMB_UNKNOWN };
+			                       .iterations = (parts[i].ms - parts[i].quiet) * MS };
 		uint32_t id = plumb_builder_window(b, &window);
 		struct plumb_window_stretch stretch = { id, at, at + parts[i].ms * MS };
 		at = stretch.end_ns;
@@ -261,6 +262,27 @@ test_no_loop(void **state)
 	assert_int_equal(m.profile.windows_count, 0);
 	assert_int_equal(m.profile.window_stretches_count, 0);
 	assert_int_equal(m.profile.window_values_count, 0);
+	plumb_profile_free(&m.profile);
+}
+
+/* Work in the first tenth of a part, and then nothing: the part is no loop, marked or not. */
+static void
+test_work_that_ends_early(void **state)
+{
+	static const struct part parts[] = { { IMPORTS, 500, 0 }, { TRAIN, 3000, 900, 2700 } };
+	static const struct part marked[] = { { IMPORTS, 500, 0 }, { MARKED, 3000, 8, 2700 } };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, parts);
+	find(&m);
+	assert_int_equal(m.profile.windows_count, 0);
+	plumb_profile_free(&m.profile);
+	start(&m);
+	ADD_PROCESS(&m, marked);
+	find(&m);
+	assert_int_equal(m.profile.windows_count, 0);
 	plumb_profile_free(&m.profile);
 }
 
@@ -416,6 +438,7 @@ main(void)
 		cmocka_unit_test(test_train_and_evaluate),
 		cmocka_unit_test(test_values_merge),
 		cmocka_unit_test(test_no_loop),
+		cmocka_unit_test(test_work_that_ends_early),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_moment_between),
 		cmocka_unit_test(test_gpu_loop),
