@@ -5,7 +5,7 @@
     python3 tests/accuracy/late_ranks.py [--plumb COMMAND] [--out FOLDER] [--ranks N] [--scenario NAME]… [--device cpu]
 
 Records each scenario without --trace and prints one line each, PASS or FAIL with what failed; exits 0 or 1. Needs
-PyTorch with CUDA, and N GPUs (default 2). --device cpu only runs the programs, to see that they do.
+PyTorch with CUDA, and N GPUs (default 2); on fewer, ranks share a GPU, and their kernels take turns. --device cpu only runs the programs, to see that they do.
 
     ddp, fsdp        rank 1 sleeps for 20 ms in each step: the first finding says so, and the summary within 40 lines
     ddp-cpu          the same with --cpu: it names the line that sleeps
@@ -55,15 +55,18 @@ def layers():
 def train_ranks():
     import torch.distributed as dist
     global device
-    dist.init_process_group("gloo" if small else "nccl")
+    gpus = 0 if small else torch.cuda.device_count()
+    if 0 < gpus < int(os.environ["WORLD_SIZE"]):  # NCCL wants a GPU for each rank of a host: each is a host
+        os.environ.update(NCCL_HOSTID=str(rank), NCCL_SOCKET_IFNAME="lo")
     if not small:
-        device = f"cuda:{rank}"
-        torch.cuda.set_device(rank)
+        device = f"cuda:{rank % gpus}"
+        torch.cuda.set_device(rank % gpus)
+    dist.init_process_group("gloo" if small else "nccl")
     model = layers().to(device)
     if scenario.startswith("fsdp") and not small:
         from torch.distributed.fsdp import FullyShardedDataParallel
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
-        model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), device_id=rank)
+        model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), device_id=rank % gpus)
     else:
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

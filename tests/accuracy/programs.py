@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as people write them, each with one fault and without: do the first lines of plumb name it?
+
+    python3 tests/accuracy/programs.py [--plumb COMMAND] [--out FOLDER] [--program NAME]… [--device cpu] [--table FILE]
+
+Records each program of tests/accuracy/programs twice with a plain `plumb run`: with its fault, and healthy. Prints
+one line each, PASS or FAIL with what failed; exits 0 or 1. What must hold:
+
+- The main loop is found, with the number of iterations that the program made (one or two may be missing).
+- With the fault, a finding within the first forty lines of the summary names the cause; it is the first that is not
+  about start-up. Healthy, no finding says so.
+- A program whose start-up takes long has that as a finding of its own.
+
+--out keeps the profiles and what was printed. --table writes the table of docs/accuracy.md. --device cpu only runs the
+programs, to see that they do. Needs CUDA; a program whose library is missing is left out, and said.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+
+
+@dataclasses.dataclass
+class Program:
+    file: str
+    fault: str              # what is wrong with it, in words
+    cause: str              # a pattern of the finding that says so; LINE is the line marked @fault
+    steps: int = 100
+    iterations: int = None  # of the main loop, if they are not the steps
+    loops: int = 1          # at least
+    needs: tuple = ()       # modules of Python
+    arguments: tuple = ()
+    options: tuple = ()     # of plumb run
+    startup: str = None     # a pattern of the finding about start-up
+
+
+PROGRAMS = {
+    "compiled": Program("compiled.py", "Python changes each batch for 20 ms", r"idle.*LINE|augment", 40,
+                        needs=("torchvision",), startup="compil"),
+    "compiled-long": Program("compiled.py", "Python changes each batch for 20 ms", r"idle.*LINE|augment", 400,
+                             needs=("torchvision",), arguments=("mobilenet_v2",), startup="compil"),
+    "hf-train": Program("hf_train.py", "making a batch takes 25 ms of Python", r"idle.*(LINE|collate|DataLoader)",
+                        needs=("transformers", "accelerate")),
+    "hf-generate": Program("hf_generate.py", "each token's scores are sorted on the host", r"(cpu|sort|LINE)", 200,
+                           needs=("transformers",)),
+    "lightning": Program("lightning_fit.py", "each step copies a table of 64 MB", r"cop(y|ies).*(LINE|training_step)",
+                         needs=("pytorch_lightning",)),
+    "pyg": Program("pyg_train.py", "the whole graph is copied in each step", r"cop(y|ies).*LINE",
+                   needs=("torch_geometric",)),
+    "triton": Program("triton_rows.py", "one launch for each 16 rows", r"(launch|short).*", needs=("triton",)),
+    "cupy": Program("cupy_steps.py", "the host reads a number after each sweep", r"(wait|idle).*", needs=("cupy",)),
+    "jax": Program("jax_steps.py", "each step compiles", r"compil", 60, needs=("jax",)),
+    "jax-long": Program("jax_steps.py", "each step compiles", r"compil", 30, needs=("jax",)),
+    "cuda": Program("stages.cu", "each step copies the input again", r"cop(y|ies).*(load|stages)", 200),
+    "decode": Program("decode_graph.py", "the host sleeps 4 ms between replays", r"idle.*", 600, needs=("torch",)),
+    "epochs": Program("epochs.py", "evaluation reads each result on the host", r"(evaluate|LINE)", 60, 180, 2,
+                      needs=("torch",)),
+}
+
+
+class Session:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+
+    def command(self, program, kind):
+        path = os.path.join(FOLDER, program.file)
+        words = [kind, self.options.device, str(program.steps), *program.arguments]
+        if not path.endswith(".cu"):
+            return [sys.executable, path, *words]
+        built = os.path.join(self.folder, os.path.basename(path)[:-3])
+        if not os.path.exists(built):
+            subprocess.run(["nvcc", "-g", "-O2", "-o", built, path], check=True)
+        return [built, *words]
+
+    def record(self, name, program, kind):
+        """The profile's path, and what was printed."""
+        path = os.path.join(self.folder, f"{name}-{kind}.plumb")
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(), TRITON_CACHE_DIR=tempfile.mkdtemp())
+        begin = time.monotonic()
+        done = subprocess.run([*shlex.split(self.options.plumb), "run", *program.options, "-o", path, "--",
+                               *self.command(program, kind)], capture_output=True, text=True, env=environment,
+                              check=False)
+        with open(path[:-6] + ".txt", "w", encoding="utf-8") as file:
+            file.write(done.stderr)
+        assert done.returncode == 0, done.stderr[-2000:]
+        print(f"recorded {name} {kind}: {time.monotonic() - begin:.1f} s", flush=True)
+        return path, done.stderr
+
+    def json(self, *arguments):
+        done = subprocess.run([*shlex.split(self.options.plumb), *arguments, "--json"], capture_output=True, text=True,
+                              check=True)
+        return json.loads(done.stdout)
+
+
+def line_of(program):
+    with open(os.path.join(FOLDER, program.file), encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if "@fault" in line)
+
+
+def pattern_of(program):
+    return program.cause.replace("LINE", rf"{re.escape(program.file)}:{line_of(program)}\b")
+
+
+def own_findings(session, path):
+    """Those that are not about start-up, best first."""
+    return [one for one in session.json("report", path)["findings"] if one["rule"] != "startup"]
+
+
+def shown_at(summary, title):
+    """The line of the summary, from 1, that begins to print a finding's TITLE."""
+    lines = summary.splitlines()
+    first = next((i for i, line in enumerate(lines) if "summary of the run" in line), 0)
+    words = re.sub(r"\W+", "", title)[:40]
+    for number in range(first, len(lines)):
+        if words[:24] in re.sub(r"\W+", "", "".join(lines[number:number + 3])):
+            return number - first + 1
+    return None
+
+
+def check_loops(session, program, path):
+    loops = [one for one in session.json("report", path)["windows"] or [] if one["kind"] == "loop"]
+    assert len(loops) >= program.loops, f"{len(loops)} loops: {loops}"
+    main = max(loops, key=lambda one: one["duration_ns"])
+    wanted = program.iterations or program.steps
+    assert main["iterations"] is None or abs(main["iterations"] - wanted) <= 2 + wanted // 20, main
+
+
+def check(session, name):
+    program = PROGRAMS[name]
+    sick, printed = session.record(name, program, "fault")
+    well, _ = session.record(name, program, "healthy")
+    if session.options.device == "cpu":
+        return None
+    findings = own_findings(session, sick)
+    row = {"name": name, "fault": program.fault, "finding": findings[0]["title"] if findings else "",
+           "line": shown_at(printed, findings[0]["title"]) if findings else None}
+    pattern = pattern_of(program)
+    failed = []
+    if not findings or not re.search(pattern, findings[0]["title"]):
+        failed.append(f"first finding: {row['finding'] or 'none'!r}")
+    if not row["line"] or row["line"] > 40:
+        failed.append(f"it is at line {row['line']}")
+    failed += [f"healthy: {one['title']}" for one in own_findings(session, well) if re.search(pattern, one["title"])]
+    for path in sick, well:
+        try:
+            check_loops(session, program, path)
+        except (AssertionError, KeyError, TypeError) as error:
+            failed.append(f"{os.path.basename(path)}: {error}")
+    if program.startup:
+        found = [one["title"] for one in session.json("report", well)["findings"] if one["rule"] == "startup"]
+        if not any(re.search(program.startup, title) for title in found):
+            failed.append(f"start-up: {found}")
+    row["failed"] = failed
+    return row
+
+
+def is_here(module):
+    return subprocess.run([sys.executable, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{module}'))"],
+                          check=False).returncode == 0
+
+
+def write_table(rows, path):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("| program | what is wrong with it | the first finding | at line |\n|---|---|---|---|\n")
+        for row in rows:
+            file.write(f"| {row['name']} | {row['fault']} | {row['finding']} | {row['line']} |\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plumb", default="plumb")
+    parser.add_argument("--out")
+    parser.add_argument("--table")
+    parser.add_argument("--program", action="append", choices=sorted(PROGRAMS))
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    options = parser.parse_args()
+    rows, failed = [], False
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.out or temporary
+        os.makedirs(folder, exist_ok=True)
+        session = Session(options, folder)
+        for name in options.program or PROGRAMS:
+            missing = [module for module in PROGRAMS[name].needs if not is_here(module)]
+            if missing or (name == "cuda" and not shutil.which("nvcc")):
+                print(f"LEFT OUT {name}: {', '.join(missing) or 'nvcc'} is missing", flush=True)
+                continue
+            try:
+                row = check(session, name)
+            except (AssertionError, StopIteration, subprocess.CalledProcessError) as error:
+                row = {"name": name, "failed": [str(error)]}
+            if row and row["failed"]:
+                failed = True
+                print(f"FAIL {name}: " + "; ".join(row["failed"]), flush=True)
+            else:
+                print(f"PASS {name}", flush=True)
+            rows += [row] if row and "finding" in row else []
+    if options.table:
+        write_table(rows, options.table)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
