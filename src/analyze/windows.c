@@ -78,18 +78,42 @@ find_parts(struct finding *f)
 	return true;
 }
 
+/* Does a frame import, compile, try variants of kernels or capture? */
+static bool
+is_setup(const struct plumb_profile *p, uint32_t frame)
+{
+	switch (plumb_framework_startup(p, frame)) {
+	case PLUMB_STARTUP_IMPORTS:
+	case PLUMB_STARTUP_COMPILING:
+	case PLUMB_STARTUP_TUNING:
+	case PLUMB_STARTUP_CAPTURE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is done to be ready for the loop repeats, too: a tuner calls a kernel a hundred times. */
 static bool
 find_activities(struct finding *f)
 {
 	const struct plumb_profile *p = f->profile;
+	bool *setup = calloc((size_t)p->contexts_count + 1, sizeof *setup), ok = setup;
 
-	for (uint32_t i = 0; i < p->window_values_count; i++) {
-		uint32_t part = f->part_of[p->window_values[i].window];
-		if (part != PLUMB_NONE &&
-		    !plumb_activity_take(&f->found.parts[part].activity, &p->window_values[i]))
-			return false;
+	for (uint32_t c = 1; ok && c < p->contexts_count; c++)
+		setup[c] = setup[p->contexts[c].parent] || is_setup(p, p->contexts[c].frame);
+	for (uint32_t i = 0; ok && i < p->window_values_count; i++) {
+		const struct plumb_window_value *value = &p->window_values[i];
+		uint32_t at = f->part_of[value->window];
+		struct plumb_windows_part *part = f->found.parts;
+		if (at == PLUMB_NONE)
+			continue;
+		part += at;
+		ok = plumb_activity_take(setup[value->context] ? &part->setup : &part->activity,
+		                         value);
 	}
-	return true;
+	free(setup);
+	return ok;
 }
 
 /* Steps that the framework's profiler marks, else those of the optimizer called most. */
@@ -294,8 +318,10 @@ drop_windows(struct plumb_profile *p)
 static void
 free_finding(struct finding *f)
 {
-	for (uint32_t i = 0; f->found.parts && i < f->found.count; i++)
+	for (uint32_t i = 0; f->found.parts && i < f->found.count; i++) {
 		plumb_activity_free(&f->found.parts[i].activity);
+		plumb_activity_free(&f->found.parts[i].setup);
+	}
 	for (uint32_t i = 0; i < f->found.loops.count; i++)
 		plumb_activity_free(&f->found.loops.items[i].activity);
 	plumb_vec_free(&f->found.loops);

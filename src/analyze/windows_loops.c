@@ -36,6 +36,8 @@ is_loop(const struct plumb_windows_part *part)
 {
 	int64_t iterations;
 
+	if (part->setup.ns > part->activity.ns)
+		return false;
 	if (part->gpu_loop != PLUMB_NONE)
 		return true;
 	if ((double)part->extent < LEAST_EXTENT * (double)wall_of(part))

@@ -13,6 +13,8 @@ struct plumb_windows_part {
 	int64_t start, end;
 	int64_t extent; /* ns from the first to the last look at which work had ended */
 	struct plumb_activity activity;
+	struct plumb_activity
+		setup;     /* imports, compiling, tuning: never a loop, however it repeats */
 	double steps;      /* marked by the program */
 	uint32_t gpu_loop; /* of the newest GPU work, which takes most of the part; or PLUMB_NONE */
 	uint32_t loop;     /* in the finding's loops, or PLUMB_NONE */

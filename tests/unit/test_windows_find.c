@@ -15,7 +15,7 @@
 #define MS INT64_C(1000000)
 
 /* What programs do: operators, with calls in each iteration. */
-enum what { NOTHING, IMPORTS, VARIES, TRAIN, EVALUATE, MARKED, MIXED, FIRST };
+enum what { NOTHING, IMPORTS, VARIES, TRAIN, EVALUATE, MARKED, MIXED, FIRST, TUNE };
 
 struct part {
 	enum what what;
@@ -93,6 +93,15 @@ add_work(struct made *m, uint32_t window, const struct part *part)
 		break;
 	case EVALUATE:
 		add_evaluate(m, window, part->n);
+		break;
+	case TUNE:
+		add_calls(m, window, PLUMB_FRAME_OPERATOR, "autotune a (dynamo_timed)", 90,
+		          4 * part->n);
+		add_calls(m, window, PLUMB_FRAME_OPERATOR, "autotune b (dynamo_timed)", 90,
+		          2 * part->n);
+		add_calls(m, window, PLUMB_FRAME_OPERATOR, "autotune c (dynamo_timed)", 90,
+		          part->n);
+		add_calls(m, window, PLUMB_FRAME_OPERATOR, "zeros", 10, part->n);
 		break;
 	case MARKED:
 		add_calls(m, window, PLUMB_FRAME_RANGE, "Optimizer.step#SGD.step", 10, part->n);
@@ -286,6 +295,23 @@ test_work_that_ends_early(void **state)
 	plumb_profile_free(&m.profile);
 }
 
+add_calls(m, window, PLUMB_FRAME_OPERATOR, "autotune a (dynamo_timed)", 90, 4 * part->n);
+static void
+test_tuning_is_no_loop(void **state)
+{
+	static const struct part parts[] = { { IMPORTS, 500, 0 },
+		                             { TUNE, 3000, 1000 },
+		                             { TRAIN, 400, 1300 } };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, parts);
+	find(&m);
+	expect(&m, 0, "startup 0-3500; loop:1 3500-3900 n=1300");
+	plumb_profile_free(&m.profile);
+}
+
 /* Marks are believed where the calls of operators show nothing. */
 static void
 test_marks(void **state)
@@ -438,6 +464,7 @@ main(void)
 		cmocka_unit_test(test_train_and_evaluate),
 		cmocka_unit_test(test_values_merge),
 		cmocka_unit_test(test_no_loop),
+		cmocka_unit_test(test_tuning_is_no_loop),
 		cmocka_unit_test(test_work_that_ends_early),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_moment_between),
