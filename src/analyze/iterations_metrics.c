@@ -274,6 +274,17 @@ judge_level(struct plumb_iteration_level *level, const struct plumb_iteration_li
 		                                                                : PLUMB_GPU_BOUND;
 }
 
+/* In how many iterations the number AT is known. */
+static uint32_t
+count_known(const struct plumb_iteration_level *level, size_t at)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < level->count; i++)
+		known += *(const int64_t *)((const char *)&level->items[i] + at) != PLUMB_UNKNOWN;
+	return known;
+}
+
 int
 plumb_iterations_measure(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
                          const struct plumb_iteration_limits *limits,
@@ -294,6 +305,9 @@ plumb_iterations_measure(const struct plumb_iteration_work *work, const struct p
 	level->op_gap = OVER(op_gap_ns);
 	level->op_time = OVER(op_time_ns);
 	level->copy_bytes = OVER(copy_bytes);
+	if (2 * count_known(level, offsetof(struct plumb_iteration, copy_bytes)) <= level->count)
+		level->copy_bytes = (struct plumb_iteration_stat){ PLUMB_UNKNOWN, PLUMB_UNKNOWN,
+			                                           PLUMB_UNKNOWN, PLUMB_UNKNOWN };
 #undef OVER
 	for (uint32_t i = 0; i < level->count; i++) /* as a number at its place, for a while */
 		level->items[i].end_ns -= level->items[i].start_ns;

@@ -77,7 +77,12 @@ add_extent(struct plumb_window_sum *sum, const struct plumb_window *window,
 	if (!sum->stretches || extent->wall > sum->wall_ns) {
 		sum->wall_ns = extent->wall;
 		sum->stretches = extent->stretches;
+	}
+	/* A launcher has the window without iterations of its own. */
+	if (window->iterations != PLUMB_UNKNOWN &&
+	    (sum->iterations == PLUMB_UNKNOWN || extent->wall > sum->counted_ns)) {
 		sum->iterations = window->iterations;
+		sum->counted_ns = extent->wall;
 	}
 }
 

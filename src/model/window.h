@@ -50,7 +50,8 @@ struct plumb_window_sum {
 	int64_t start_ns, end_ns; /* from the first begin to the last end */
 	int64_t wall_ns;          /* how long it lasted in the process where it lasted longest */
 	uint32_t stretches;       /* how often it came, in that process */
-	int64_t iterations;       /* in that process, or PLUMB_UNKNOWN */
+	int64_t iterations; /* in the process of which they are known and that lasted longest */
+	int64_t counted_ns; /* how long it lasted there; 0: iterations are PLUMB_UNKNOWN */
 };
 /* Those that the profile has: start-up, loop 1, loop 2, …, the rest. */
 struct plumb_window_sums {

@@ -87,6 +87,7 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 	struct plumb_coverage c = { .process = PLUMB_NONE,
 		                    .profile = p,
 		                    .imported = is_imported(p) };
+	bool unknown = false;
 
 	if (!times)
 		return false;
@@ -97,8 +98,10 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 	for (uint32_t i = 0; i < p->devices_count; i++)
 		if (p->devices[i].busy_ns != PLUMB_UNKNOWN)
 			c.gpu = fmax(c.gpu, (double)p->devices[i].busy_ns);
+		else if (p->devices[i].kernels > 0)
+			unknown = true; /* processes that share the device, in a window */
 	c.sampled = c.cpu > 0 || c.main > 0;
-	c.gpu = part_of(c.gpu, c.whole_ns);
+	c.gpu = unknown && !(c.gpu > 0) ? NAN : part_of(c.gpu, c.whole_ns);
 	c.operators = part_of(c.operators, c.whole_ns);
 	c.cpu = part_of(c.cpu, c.whole_ns);
 	c.main = part_of(c.main, c.whole_ns);

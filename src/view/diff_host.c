@@ -11,7 +11,7 @@
 #define CHANGED 0.02 /* of an iteration: less is not looked into */
 #define PART 0.5     /* of the change: idle time explains it, or GPU time does */
 #define LEAST 0.1    /* of the change: a row that is shown */
-#define BETTER 1.1   /* times as much: what later metrics have to explain to be shown instead */
+#define BETTER 1.05  /* times as much: what later metrics have to explain to be shown instead */
 #define ENOUGH 0.3   /* of the change: what the rows of a metric have to explain */
 
 static const struct plumb_change *
