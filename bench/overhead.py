@@ -16,6 +16,7 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     cpu         … --cpu=100
     memory      … --memory
     nomodule    … --layers python,operator: light without module frames
+    nowindows   … --no-windows: light without looks from outside
     trace       … --trace
     cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
     torch       torch.profiler, CPU and CUDA activities, one profile per block
@@ -24,8 +25,8 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     protonshadow  Proton with shadow contexts (no Python)
 
 --against MODE gives the ratios against another mode than `none`: what an option adds to the light mode
-is `--mode light --mode cpu --against light`, and what module frames add is `--mode light --mode nomodule
---against nomodule`.
+is `--mode light --mode cpu --against light`, and what module frames or windows add is `--mode light --mode
+nomodule --against nomodule`.
 
 `tenmodels` stands for the ten of bench/models.py, by default with none, light, full and torch and in six
 rounds. The processes of three models are loaded together (--together), and nothing is measured while one
@@ -51,7 +52,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
-         "trace": ["--trace"], "nodes": ["--graphs=nodes"]}  # mode: options
+         "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"]}  # mode: options
 PEERS = ["cupti", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
 USUAL = ["none", "plumb", "trace", *PEERS]

@@ -81,7 +81,7 @@ class UnitFailure(Exception):
 # What they measure is how processors are shared out, so no other test runs meanwhile, but one that computes and one that
 # waits may run side by side.
 ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_ranks_late.py": "waits",
-         "test_waiting.py": "waits"}
+         "test_waiting.py": "waits", "test_windows_find.py": "computes"}
 BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
 
 

@@ -85,6 +85,10 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .bare = "all",
 	  .help = "also keep single spans, the newest ones that fit within --limit: all, those of "
 	          "the last N iterations (--trace=50) or of the last seconds (--trace=20s)" },
+	{ .name = "no-windows",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "do not look at the values while the program runs: the profile does not know "
+	          "its main loop then" },
 	{ .name = "start-after",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SECONDS",
@@ -284,6 +288,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		.keep_cupti = plumb_options_flag(given, "keep-cupti"),
 		.memory = plumb_options_flag(given, "memory"),
 		.shapes = plumb_options_flag(given, "shapes"),
+		.no_windows = plumb_options_flag(given, "no-windows"),
 		.cpu_hz = hz < 0 ? 0 : hz,
 		.events = plumb_options_text(given, "events"),
 		.trace = plumb_options_text(given, "trace"),

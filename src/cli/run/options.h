@@ -16,7 +16,7 @@
 struct plumb_run_options {
 	long long limit, flush_ms;
 	enum plumb_gpu_mode gpu;
-	bool keep_cupti, memory, shapes, replays, no_command;
+	bool keep_cupti, memory, shapes, replays, no_command, no_windows;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
 	const char *events;  /* NULL: none */

@@ -577,7 +577,8 @@ run_profiled(struct run *run)
 	plumb_facts_started(&run->facts, &facts);
 	if (run->options.cpu_hz)
 		run->watch = plumb_watch_new(run->folder.path);
-	run->copies = plumb_copies_new(run->folder.path);
+	if (!run->options.no_windows)
+		run->copies = plumb_copies_new(run->folder.path);
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);
