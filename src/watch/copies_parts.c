@@ -250,14 +250,14 @@ copy_parts(const struct plumb_parts *parts, struct plumb_parts *to)
 	}
 }
 
-/* How many parts differ clearly. All parts are joined, one after another: first those that differ
- * by chance. */
+/* How many parts differ clearly. All parts are joined, one after another: first those that do not
+ * differ, such as waits in which nothing ended, then those that differ by chance. */
 static uint32_t
 count_clear_parts(struct plumb_parts *parts)
 {
 	struct plumb_parts trial;
 	double costs[PLUMB_COPIES_PARTS + 2] = { 0 }, most = 0, chance;
-	uint32_t clear = 1;
+	uint32_t differ = 0, clear = 1;
 
 	copy_parts(parts, &trial);
 	while (trial.count > 1 && !trial.fate) {
@@ -266,8 +266,11 @@ count_clear_parts(struct plumb_parts *parts)
 		most = fmax(most, trial.items[least].cost);
 		join_parts(&trial, least - 1);
 	}
-	chance = costs[parts->count - parts->count / 4];
 	for (uint32_t count = 2; count <= parts->count; count++)
+		if (costs[count] > 0)
+			differ = count;
+	chance = costs[differ - differ / 4];
+	for (uint32_t count = 2; count <= differ; count++)
 		if (costs[count] >= fmin(CLEAR_SHARE * most, CLEAR_TIMES * chance))
 			clear = count;
 	parts->bytes_most = trial.bytes_most;

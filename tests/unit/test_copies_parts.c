@@ -322,6 +322,25 @@ all_epochs_stay(void **state)
 	plumb_parts_free(&parts);
 }
 
+/* A wait in which nothing ends says nothing of how much looks at the same loop differ by chance. */
+static void
+quiet_looks_make_no_borders(void **state)
+{
+	struct plumb_parts parts = { .bytes_bound = BOUND };
+	(void)state;
+	for (uint32_t l = 0; l < 20; l++) {
+		begin(&parts);
+		plumb_parts_end(&parts, parts.items[parts.count].start + LOOK, false);
+	}
+	for (uint32_t l = 20; l < 44; l++)
+		look_at_loop(&parts, 0, 0.9);
+	plumb_parts_drop_small_borders(&parts);
+	check_order(&parts, 44);
+	assert_true(parts.count < 8);
+	assert_true(has_border(&parts, 20));
+	plumb_parts_free(&parts);
+}
+
 /* Only time says what a program does. Bytes and counts grow as they like. */
 static void
 counts_make_no_borders(void **state)
@@ -449,6 +468,7 @@ main(void)
 		T(the_least_border_goes),
 		T(borders_stay_where_the_program_changes),
 		T(all_epochs_stay),
+		T(quiet_looks_make_no_borders),
 		T(counts_make_no_borders),
 		T(many_values_make_fewer_parts),
 		T(the_bound_holds),
