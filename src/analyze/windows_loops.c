@@ -67,8 +67,8 @@ look_at(const struct search *search, uint32_t at)
 	return look < LOOK_LEAST ? LOOK_LEAST : look > LOOK_MOST ? LOOK_MOST : look;
 }
 
-/* GPU work counts when it was delivered: a brief part may have that of the loop before the one whose
- * work ran then. */
+/* GPU work counts when it was delivered: a brief part may have that of the loop before the one
+ * whose work ran then. */
 static bool
 put(const struct search *search, struct plumb_windows_part *part, uint32_t loop)
 {

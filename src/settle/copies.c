@@ -94,7 +94,8 @@ plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint
 	whole = bytes && read_all(fd, bytes, (size_t)size);
 	if (bytes && !whole)
 		free(bytes);
-	if (fd >= 0 && (!whole || !plumb_settle_copies_take(settler, bytes, (size_t)size, number))) {
+	if (fd >= 0 &&
+	    (!whole || !plumb_settle_copies_take(settler, bytes, (size_t)size, number))) {
 		plumb_settle_warn(settler, "%s is damaged; the windows of the run are unknown",
 		                  path);
 		settler->runs.items[number].windows_told = true;
