@@ -60,15 +60,27 @@ loop_of(const struct search *search, const struct plumb_windows_part *part)
 	return part->loop == PLUMB_NONE ? NULL : &search->finding->loops.items[part->loop];
 }
 
+/* How long a look was at the time of part AT. */
+static int64_t
+look_at(const struct search *search, uint32_t at)
+{
+	int64_t look = (search->parts[at].start - search->parts[0].start) / LOOK_SHARE;
+
+	return look < LOOK_LEAST ? LOOK_LEAST : look > LOOK_MOST ? LOOK_MOST : look;
+}
+
+/* GPU work counts when it was delivered: a brief part may have that of the loop before the one
+ * whose work ran then. */
 static bool
 put(const struct search *search, struct plumb_windows_part *part, uint32_t loop)
 {
 	struct plumb_windows_loop *into = &search->finding->loops.items[loop];
+	int64_t look = look_at(search, (uint32_t)(part - search->parts));
 
 	part->loop = loop;
-	into->wall += wall_of(part);
-	if (into->gpu_loop == PLUMB_NONE)
+	if (into->gpu_loop == PLUMB_NONE && (!into->wall || wall_of(part) >= BETWEEN * look))
 		into->gpu_loop = part->gpu_loop;
+	into->wall += wall_of(part);
 	return plumb_activity_add(&into->activity, &part->activity);
 }
 
@@ -111,15 +123,6 @@ put_loops(const struct search *search)
 }
 
 /* ---- what lies between ---- */
-
-/* How long a look was at the time of part AT. */
-static int64_t
-look_at(const struct search *search, uint32_t at)
-{
-	int64_t look = (search->parts[at].start - search->parts[0].start) / LOOK_SHARE;
-
-	return look < LOOK_LEAST ? LOOK_LEAST : look > LOOK_MOST ? LOOK_MOST : look;
-}
 
 /* Of parts [FIRST, END), how much is of the neighbour before them; NAN: they are no mixture. */
 static double

@@ -250,7 +250,9 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
 	X(REPLAY, 29, "gpu.replay", "graph replays with one record each")                          \
 	X(IMPORT, 30, "import", "events of a trace file")                                          \
-	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")
+	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")             \
+	X(LOOK, 32, "look", "looks of plumb run at values, for windows")                           \
+	X(LOOK_MEMORY, 33, "look.memory", "bytes that plumb run took for looks")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -316,7 +318,11 @@ enum plumb_source {
 	  "plumb cannot be loaded into it: static, set-user-ID, musl or another machine")          \
 	X(UNREACHABLE, 50, 1, "its user cannot use the run folder or plumb's library")             \
 	X(INTERLEAVED, 51, 1,                                                                      \
-	  "ranges ended out of order (tasks that plumb cannot tell apart); its time is unknown")
+	  "ranges ended out of order (tasks that plumb cannot tell apart); its time is unknown")   \
+	X(MEMORY_BOUND, 52, 1, "more values than plumb run keeps; the windows are unknown")        \
+	X(NO_MEMORY, 53, 1, "plumb run got no memory; the windows are unknown")                    \
+	X(NOT_WRITTEN, 54, 1, "no room in the run folder; the windows are unknown")                \
+	X(ALLOWED, 55, 0, "are allowed at most")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -94,11 +94,29 @@ plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint
 	whole = bytes && read_all(fd, bytes, (size_t)size);
 	if (bytes && !whole)
 		free(bytes);
-	if (bytes && (!whole || !plumb_settle_copies_take(settler, bytes, (size_t)size, number)))
+	if (fd >= 0 &&
+	    (!whole || !plumb_settle_copies_take(settler, bytes, (size_t)size, number))) {
 		plumb_settle_warn(settler, "%s is damaged; the windows of the run are unknown",
 		                  path);
+		settler->runs.items[number].windows_told = true;
+	}
 	if (fd >= 0)
 		close(fd);
+}
+
+void
+plumb_settle_copies_miss(struct plumb_settler *settler, const char *folder, uint32_t number)
+{
+	const struct plumb_settle_run *run = &settler->runs.items[number];
+
+	if (!run->known || run->windows_told || run->copies.bytes)
+		return;
+	plumb_settle_warn(settler,
+	                  "%s lacks what plumb run notes at its end (was it killed?); the windows "
+	                  "of the run are unknown",
+	                  folder);
+	plumb_builder_environment(settler->builder, PLUMB_NONE, "plumb.windows",
+	                          "unknown: plumb run did not write them");
 }
 
 void

@@ -182,8 +182,10 @@ plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, 
 			count ? folders[0] : "no folder", count > 1 ? " (and the others)" : "");
 	if (!code)
 		code = settle_files(settler, &files, options, error);
-	for (uint32_t i = 0; i < count && !code; i++)
+	for (uint32_t i = 0; i < count && !code; i++) {
+		plumb_settle_copies_miss(settler, folders[i], i);
 		take_compile_logs(settler, folders[i], i);
+	}
 	if (!code)
 		plumb_settle_users_logs(settler);
 	for (uint32_t i = 0; i < files.list.count; i++)

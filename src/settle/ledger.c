@@ -34,6 +34,9 @@ plumb_settle_ledger(struct plumb_settle_region *region, const struct plumb_recor
 		                   "tallies", 1);
 		return;
 	}
+	if (region->is_run && record->source == PLUMB_SOURCE_LOOK &&
+	    plumb_fate_is_drop[record->fate])
+		region->settler->runs.items[region->folder].windows_told = true;
 	detail = plumb_settle_string(region, record->detail);
 	plumb_settle_count(region, record->source, record->fate,
 	                   plumb_builder_get_text(region->settler->builder, detail), count);

@@ -106,6 +106,7 @@ struct plumb_settle_run {
 	 * (0: off). */
 	bool was_off;
 	int64_t recorded, since;
+	bool windows_told; /* it was said why windows are unknown */
 	struct plumb_settle_copies copies;
 };
 
@@ -271,6 +272,8 @@ void plumb_settle_copies_read(struct plumb_settler *settler, const char *folder,
 bool
 plumb_settle_copies_take(struct plumb_settler *settler, char *bytes, size_t size, uint32_t number);
 void plumb_settle_copies_free(struct plumb_settle_copies *copies);
+/* After all regions: says so if there is no such file, and nothing says why. */
+void plumb_settle_copies_miss(struct plumb_settler *settler, const char *folder, uint32_t number);
 /* After the region's records: its process gets the parts of the run. */
 void plumb_settle_copies(struct plumb_settle_region *region);
 

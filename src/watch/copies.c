@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A look reads each record that adds up and notes by how much it grew since the look before: that
- * is a new part. When there are too many parts, two neighbours become one: those whose joining
- * changes least how each value's rate differs from part to part (Ward's criterion). So borders stay
- * where the program changes what it does, and parts inside a loop, which differ by chance, grow
- * together.
+ * is a new part (copies_parts.c).
  *
  * A record that is torn while it is read is read again at the next look; its growth is then of that
  * part.
@@ -13,7 +10,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +22,12 @@
 #include "base/words.h"
 #include "region/copies.h"
 #include "region/reader.h"
+#include "watch/copies_parts.h"
 
 enum {
 	LOOK_MS = 100,    /* between two looks, at least */
 	COST_SHARE = 200, /* looking takes at most this part of one processor, 0.5 % */
-	ROOM = PLUMB_COPIES_PARTS + 1,
 };
-/* A clear border costs so much of what the clearest one does, or so often as much as one between
- * two looks at the same loop. */
-#define CLEAR_SHARE 0.3
-#define CLEAR_TIMES 10
-#define ENTRIES_MOST (PLUMB_COPIES_MEMORY / sizeof(struct entry))
-
 /* Something that adds up, as it was at the look before. */
 struct item {
 	plumb_id id;
@@ -62,29 +52,11 @@ struct region {
 	PLUMB_VEC(struct item) items;
 };
 
-/* How much an item grew in a part. */
-struct entry {
-	uint32_t region, item;
-	int64_t sum;
-	uint64_t count;
-	double m2;
-};
-
-struct part {
-	uint64_t start, end;
-	uint64_t first_work, last_work; /* from and to a look at which work had ended */
-	struct entry *entries;          /* by region, then item */
-	uint32_t count, capacity;
-	double cost; /* of joining it with the one before */
-};
-
 struct plumb_copies {
 	const char *folder;
 	PLUMB_VEC(struct region) regions;
-	struct part parts[ROOM];
-	uint32_t part_count;
+	struct plumb_parts parts;
 	uint64_t not_before, looks, since;
-	bool no_memory;
 };
 
 static uint64_t
@@ -94,6 +66,18 @@ clock_ns(clockid_t clock)
 	clock_gettime(clock, &time);
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
+
+/* As plumb_vec_add. The bytes are counted. */
+#define ADD(copies, vec)                                                                           \
+	({                                                                                         \
+		void *grown_ = (vec)->items;                                                       \
+		if ((vec)->count == (vec)->capacity)                                               \
+			grown_ = plumb_parts_grow(&(copies)->parts, grown_, &(vec)->capacity,      \
+			                          sizeof *(vec)->items);                           \
+		if (grown_)                                                                        \
+			(vec)->items = grown_;                                                     \
+		grown_ ? plumb_vec_add(vec) : NULL;                                                \
+	})
 
 /* ---- regions and their records ---- */
 
@@ -125,7 +109,7 @@ open_region(struct plumb_copies *copies, int folder, const char *name)
 	struct plumb_region_header *header = map;
 	if (memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof header->magic) ||
 	    header->size != (uint64_t)status.st_size || !header->pid ||
-	    !(region = plumb_vec_add(&copies->regions))) {
+	    !(region = ADD(copies, &copies->regions))) {
 		munmap(map, (size_t)status.st_size);
 		return;
 	}
@@ -165,11 +149,9 @@ add_items(struct plumb_copies *copies, struct region *region, const struct plumb
 	const struct plumb_record_value *value = (const void *)record;
 
 	for (uint16_t which = first; which <= last; which++) {
-		struct item *item = plumb_vec_add(&region->items);
-		if (!item) {
-			copies->no_memory = true;
+		struct item *item = ADD(copies, &region->items);
+		if (!item)
 			return;
-		}
 		item->id = id;
 		item->type = record->type;
 		item->which = which;
@@ -214,11 +196,9 @@ find_chunks(struct plumb_copies *copies, struct region *region)
 		if (head->magic != PLUMB_CHUNK_MAGIC || !size || size % PLUMB_CHUNK_SIZE ||
 		    size > region->size - region->next)
 			return; /* it is being made */
-		struct chunk *chunk = plumb_vec_add(&region->chunks);
-		if (!chunk) {
-			copies->no_memory = true;
+		struct chunk *chunk = ADD(copies, &region->chunks);
+		if (!chunk)
 			return;
-		}
 		chunk->offset = region->next;
 		region->next += size;
 	}
@@ -325,60 +305,43 @@ read_item(const struct region *region, const struct item *item, struct item *now
 	return !(before & 1) && before == atomic_load_explicit(sequence, memory_order_relaxed);
 }
 
-/* The m2 of A and B together. */
-static double
-joined_m2(const struct entry *a, const struct entry *b)
-{
-	double an = (double)a->count, bn = (double)b->count;
-	double delta = (double)b->sum / bn - (double)a->sum / an;
-
-	return a->m2 + b->m2 + delta * delta * (an * bn / (an + bn));
-}
-
-static struct entry
+static struct plumb_part_entry
 growth_of(const struct item *before, const struct item *now)
 {
-	struct entry e = { .sum = now->sum - before->sum,
-		           .count = now->count - before->count,
-		           .m2 = now->m2 };
+	struct plumb_part_entry e = { .sum = now->sum - before->sum,
+		                      .count = now->count - before->count,
+		                      .m2 = now->m2 };
 
 	if (before->count) {
-		struct entry old = { .sum = before->sum, .count = before->count, .m2 = before->m2 };
-		struct entry none = e;
+		struct plumb_part_entry old = { .sum = before->sum,
+			                        .count = before->count,
+			                        .m2 = before->m2 };
+		struct plumb_part_entry none = e;
 		none.m2 = 0;
-		e.m2 = now->m2 - joined_m2(&old, &none);
+		e.m2 = now->m2 - plumb_parts_joined_m2(&old, &none);
 	}
 	if (!(e.m2 > 0))
 		e.m2 = 0;
 	return e;
 }
 
-/* Adds to PART what grew in a region. Did work end there? */
+/* Adds to the newest part what grew in a region. Did work end there? */
 static bool
-look_at_region(struct plumb_copies *copies, uint32_t number, struct part *part)
+look_at_region(struct plumb_copies *copies, uint32_t number)
 {
 	struct region *region = &copies->regions.items[number];
 	bool has_work = false;
 
 	find_items(copies, region);
-	for (uint32_t i = 0; i < region->items.count; i++) {
+	for (uint32_t i = 0; i < region->items.count && !copies->parts.fate; i++) {
 		struct item *item = &region->items.items[i], now;
 		if (!read_item(region, item, &now) || now.count <= item->count)
 			continue;
-		if (part->count == part->capacity) {
-			void *grown =
-				plumb_vec_grow(part->entries, &part->capacity,
-			                       (uint64_t)part->count + 1, sizeof *part->entries);
-			if (!grown) {
-				copies->no_memory = true;
-				return has_work;
-			}
-			part->entries = grown;
-		}
-		struct entry *entry = &part->entries[part->count++];
-		*entry = growth_of(item, &now);
-		entry->region = number;
-		entry->item = i;
+		struct plumb_part_entry entry = growth_of(item, &now);
+		entry.region = number;
+		entry.item = i & INT32_MAX;
+		entry.is_time = item->is_time;
+		plumb_parts_add(&copies->parts, &entry);
 		item->sum = now.sum;
 		item->count = now.count;
 		item->m2 = now.m2;
@@ -387,187 +350,34 @@ look_at_region(struct plumb_copies *copies, uint32_t number, struct part *part)
 	return has_work;
 }
 
-/* ---- parts ---- */
-
-static int
-compare_entries(const struct entry *a, const struct entry *b)
-{
-	if (a->region != b->region)
-		return a->region < b->region ? -1 : 1;
-	return (a->item > b->item) - (a->item < b->item);
-}
-
-/* Part of the time; a long operator that ends in a short part counts there as all of it. */
-static double
-rate_of(const struct plumb_copies *copies, const struct entry *entry, double ns)
-{
-	const struct item *item = &copies->regions.items[entry->region].items.items[entry->item];
-
-	return item->is_time ? fmin((double)entry->sum / ns, 1) : 0;
-}
-
-/* How much is lost if A and B become one. Roots, so that work of many contexts counts as much as
- * the same time in one, and a part with little work has borders, too. */
-static double
-cost_of(const struct plumb_copies *copies, const struct part *a, const struct part *b)
-{
-	double an = (double)(a->end - a->start) + 1, bn = (double)(b->end - b->start) + 1, sum = 0;
-
-	for (uint32_t i = 0, k = 0; i < a->count || k < b->count;) {
-		int order = i == a->count   ? 1
-		            : k == b->count ? -1
-		                            : compare_entries(&a->entries[i], &b->entries[k]);
-		double difference = 0;
-		if (order <= 0)
-			difference += sqrt(rate_of(copies, &a->entries[i++], an));
-		if (order >= 0)
-			difference -= sqrt(rate_of(copies, &b->entries[k++], bn));
-		sum += difference * difference;
-	}
-	return an * bn / (an + bn) * sum;
-}
-
-/* Part I takes in the one after it. */
+/* Of no use any more: memory ended, or all is written. */
 static void
-join_parts(struct plumb_copies *copies, uint32_t i)
+forget(struct plumb_copies *copies)
 {
-	struct part *a = &copies->parts[i], *b = a + 1, both = { 0 };
-
-	both.start = a->start;
-	both.end = b->end;
-	both.first_work = a->first_work ? a->first_work : b->first_work;
-	both.last_work = b->last_work ? b->last_work : a->last_work;
-	both.cost = a->cost;
-	both.capacity = a->count + b->count;
-	both.entries = malloc(((size_t)both.capacity + 1) * sizeof *both.entries);
-	for (uint32_t m = 0, n = 0; both.entries && (m < a->count || n < b->count);) {
-		int order = m == a->count   ? 1
-		            : n == b->count ? -1
-		                            : compare_entries(&a->entries[m], &b->entries[n]);
-		struct entry *to = &both.entries[both.count++];
-		*to = order <= 0 ? a->entries[m] : b->entries[n];
-		if (!order) {
-			to->m2 = joined_m2(&a->entries[m], &b->entries[n]);
-			to->sum += b->entries[n].sum;
-			to->count += b->entries[n].count;
-		}
-		m += order <= 0;
-		n += order >= 0;
+	plumb_parts_free(&copies->parts);
+	for (uint32_t i = 0; i < copies->regions.count; i++) {
+		struct region *region = &copies->regions.items[i];
+		munmap(region->header, region->size);
+		plumb_vec_free(&region->chunks);
+		plumb_vec_free(&region->items);
 	}
-	copies->no_memory |= !both.entries;
-	free(a->entries);
-	free(b->entries);
-	*a = both;
-	copies->part_count--;
-	memmove(b, b + 1, (copies->part_count - i - 1) * sizeof *b);
-	if (i)
-		a->cost = cost_of(copies, a - 1, a);
-	if (i + 1 < copies->part_count)
-		b->cost = cost_of(copies, a, b);
-}
-
-static uint64_t
-count_entries(const struct plumb_copies *copies)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < copies->part_count; i++)
-		count += copies->parts[i].count;
-	return count;
-}
-
-static uint32_t
-least_border(const struct plumb_copies *copies)
-{
-	uint32_t least = 1;
-
-	for (uint32_t i = 2; i < copies->part_count; i++)
-		if (copies->parts[i].cost < copies->parts[least].cost)
-			least = i;
-	return least;
-}
-
-static void
-thin_out(struct plumb_copies *copies)
-{
-	while (copies->part_count > 1 && !copies->no_memory &&
-	       (copies->part_count > PLUMB_COPIES_PARTS || count_entries(copies) > ENTRIES_MOST))
-		join_parts(copies, least_border(copies) - 1);
-}
-
-/* The parts of COPIES, with entries of their own. */
-static void
-copy_parts(const struct plumb_copies *copies, struct plumb_copies *to)
-{
-	*to = *copies;
-	for (uint32_t i = 0; i < copies->part_count; i++) {
-		const struct part *from = &copies->parts[i];
-		size_t bytes = from->count * sizeof *from->entries;
-		struct entry *entries = malloc(bytes + 1);
-		if (entries && bytes)
-			memcpy(entries, from->entries, bytes);
-		to->no_memory |= !entries;
-		to->parts[i].entries = entries;
-	}
-}
-
-/* How many parts differ clearly. All parts are joined, one after another: first those that differ
- * by chance. */
-static uint32_t
-count_clear_parts(const struct plumb_copies *copies)
-{
-	struct plumb_copies trial;
-	double costs[ROOM + 1] = { 0 }, most = 0, chance;
-	uint32_t clear = 1;
-
-	copy_parts(copies, &trial);
-	while (trial.part_count > 1 && !trial.no_memory) {
-		uint32_t least = least_border(&trial);
-		costs[trial.part_count] = trial.parts[least].cost;
-		most = fmax(most, trial.parts[least].cost);
-		join_parts(&trial, least - 1);
-	}
-	chance = costs[copies->part_count - copies->part_count / 4];
-	for (uint32_t count = 2; count <= copies->part_count; count++)
-		if (costs[count] >= fmin(CLEAR_SHARE * most, CLEAR_TIMES * chance))
-			clear = count;
-	for (uint32_t i = 0; i < trial.part_count; i++)
-		free(trial.parts[i].entries);
-	return trial.no_memory ? copies->part_count : clear;
-}
-
-/* A look may take less time than an iteration, and then shows a part of it. Such borders mean
- * little beside those between start-up, training and evaluation. */
-static void
-drop_small_borders(struct plumb_copies *copies)
-{
-	uint32_t clear = copies->no_memory ? 0 : count_clear_parts(copies);
-
-	while (clear && copies->part_count > clear && !copies->no_memory)
-		join_parts(copies, least_border(copies) - 1);
+	plumb_vec_free(&copies->regions);
 }
 
 static void
 look(struct plumb_copies *copies)
 {
-	struct part *part = &copies->parts[copies->part_count];
 	bool has_work = false;
 
 	find_regions(copies);
-	*part = (struct part){ .start = copies->since };
-	for (uint32_t i = 0; i < copies->regions.count && !copies->no_memory; i++)
-		has_work |= look_at_region(copies, i, part);
-	part->end = copies->since = clock_ns(CLOCK_MONOTONIC);
-	if (has_work) {
-		part->first_work = part->start;
-		part->last_work = part->end;
-	}
+	plumb_parts_begin(&copies->parts, copies->since);
+	for (uint32_t i = 0; i < copies->regions.count && !copies->parts.fate; i++)
+		has_work |= look_at_region(copies, i);
+	copies->since = clock_ns(CLOCK_MONOTONIC);
+	plumb_parts_end(&copies->parts, copies->since, has_work);
 	copies->looks++;
-	copies->part_count++;
-	if (copies->part_count > 1)
-		part->cost = cost_of(copies, part - 1, part);
-	if (!copies->no_memory)
-		thin_out(copies);
+	if (copies->parts.fate)
+		forget(copies);
 }
 
 /* ---- from outside ---- */
@@ -579,6 +389,7 @@ plumb_copies_new(const char *folder)
 
 	if (copies) {
 		copies->folder = folder;
+		copies->parts.bytes_bound = PLUMB_COPIES_MEMORY;
 		copies->since = clock_ns(CLOCK_MONOTONIC);
 		copies->not_before = copies->since + UINT64_C(1000000) * LOOK_MS;
 	}
@@ -590,7 +401,7 @@ plumb_copies_look(struct plumb_copies *copies)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (copies->no_memory)
+	if (copies->parts.fate)
 		return 1000000;
 	if (now >= copies->not_before) {
 		uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -604,14 +415,15 @@ plumb_copies_look(struct plumb_copies *copies)
 }
 
 static void
-write_entries(const struct plumb_copies *copies, uint32_t region, uint32_t at[ROOM], FILE *out)
+write_entries(const struct plumb_copies *copies, uint32_t region, uint32_t at[PLUMB_COPIES_PARTS],
+              FILE *out)
 {
 	const struct item *items = copies->regions.items[region].items.items;
 
-	for (uint32_t p = 0; p < copies->part_count; p++) {
-		const struct part *part = &copies->parts[p];
+	for (uint32_t p = 0; p < copies->parts.count; p++) {
+		const struct plumb_part *part = &copies->parts.items[p];
 		for (; at[p] < part->count && part->entries[at[p]].region == region; at[p]++) {
-			const struct entry *e = &part->entries[at[p]];
+			const struct plumb_part_entry *e = &part->entries[at[p]];
 			fwrite(&(struct plumb_copies_entry){ .id = items[e->item].id,
 			                                     .part = (uint16_t)p,
 			                                     .which = items[e->item].which,
@@ -626,33 +438,35 @@ write_entries(const struct plumb_copies *copies, uint32_t region, uint32_t at[RO
 static void
 write_file(const struct plumb_copies *copies, FILE *out)
 {
+	const struct plumb_parts *parts = &copies->parts;
 	struct plumb_copies_header header = { .version = PLUMB_COPIES_VERSION,
-		                              .parts = copies->part_count,
+		                              .parts = parts->count,
 		                              .regions = copies->regions.count,
-		                              .entries = (uint32_t)count_entries(copies),
+		                              .entries = (uint32_t)plumb_parts_entries(parts),
 		                              .looks = copies->looks };
-	uint32_t at[ROOM] = { 0 };
+	uint32_t at[PLUMB_COPIES_PARTS] = { 0 };
 
 	memcpy(header.magic, PLUMB_COPIES_MAGIC, sizeof header.magic);
 	fwrite(&header, sizeof header, 1, out);
-	for (uint32_t i = 0; i < copies->part_count; i++)
-		fwrite(&(struct plumb_copies_part){ copies->parts[i].start, copies->parts[i].end,
-		                                    copies->parts[i].first_work,
-		                                    copies->parts[i].last_work },
+	for (uint32_t i = 0; i < parts->count; i++) {
+		const struct plumb_part *part = &parts->items[i];
+		fwrite(&(struct plumb_copies_part){ part->start, part->end, part->first_work,
+		                                    part->last_work },
 		       sizeof(struct plumb_copies_part), 1, out);
+	}
 	for (uint32_t r = 0; r < copies->regions.count; r++) {
 		const struct plumb_region_header *h = copies->regions.items[r].header;
 		struct plumb_copies_region region = { h->start_monotonic, h->pid, 0 };
-		for (uint32_t p = 0; p < copies->part_count; p++)
-			for (uint32_t i = 0; i < copies->parts[p].count; i++)
-				region.entries += copies->parts[p].entries[i].region == r;
+		for (uint32_t p = 0; p < parts->count; p++)
+			for (uint32_t i = 0; i < parts->items[p].count; i++)
+				region.entries += parts->items[p].entries[i].region == r;
 		fwrite(&region, sizeof region, 1, out);
 	}
 	for (uint32_t r = 0; r < copies->regions.count; r++)
 		write_entries(copies, r, at, out);
 }
 
-static void
+static bool
 write_copies(const struct plumb_copies *copies)
 {
 	char path[4096];
@@ -660,38 +474,41 @@ write_copies(const struct plumb_copies *copies)
 
 	if (snprintf(path, sizeof path, "%s/%s", copies->folder, PLUMB_COPIES_NAME) >=
 	    (int)sizeof path)
-		return;
+		return false;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out) {
 		if (fd >= 0)
 			close(fd);
-		return;
+		return false;
 	}
 	write_file(copies, out);
 	bool failed = ferror(out);
-	if (fclose(out) || failed)
+	if (fclose(out) || failed) {
 		unlink(path);
+		return false;
+	}
+	return true;
 }
 
-void
+struct plumb_copies_told
 plumb_copies_end(struct plumb_copies *copies)
 {
+	struct plumb_copies_told told = { .fate = PLUMB_FATE_NO_MEMORY,
+		                          .bytes_bound = PLUMB_COPIES_MEMORY };
+
 	if (!copies)
-		return;
-	if (!copies->no_memory)
+		return told;
+	if (!copies->parts.fate)
 		look(copies);
-	drop_small_borders(copies);
-	if (!copies->no_memory)
-		write_copies(copies);
-	for (uint32_t i = 0; i < copies->part_count; i++)
-		free(copies->parts[i].entries);
-	for (uint32_t i = 0; i < copies->regions.count; i++) {
-		struct region *region = &copies->regions.items[i];
-		munmap(region->header, region->size);
-		plumb_vec_free(&region->chunks);
-		plumb_vec_free(&region->items);
-	}
-	plumb_vec_free(&copies->regions);
+	plumb_parts_drop_small_borders(&copies->parts);
+	told.fate = copies->parts.fate     ? copies->parts.fate
+	            : write_copies(copies) ? PLUMB_FATE_ATTRIBUTED
+	                                   : PLUMB_FATE_NOT_WRITTEN;
+	told.looks = copies->looks;
+	told.bytes = copies->parts.bytes;
+	told.bytes_most = copies->parts.bytes_most;
+	forget(copies);
 	free(copies);
+	return told;
 }

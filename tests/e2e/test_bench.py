@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/overhead.py: its statistics, and one run of small models. No time is asserted."""
+"""bench/overhead.py: its statistics, and one run of small models; other programs of bench/. No time is asserted."""
 import json
 import math
 import random
+import re
 import sys
 
 import pytest
@@ -102,3 +103,10 @@ def test_standard_answers_are_measured():
     assert [line.split("|")[1].strip() for line in table[2:]] == [
         "plumb tables all", "plumb iters", "plumb report", "plumb import", "Python's json (parses)"]
     assert "| 1.00× |" in table[5]
+
+
+def test_looks_are_measured():
+    done = run_command(sys.executable, ROOT / "bench" / "looks.py", "--plumb", PLUMB, "--seconds", "0.5", "--rounds", "1",
+                       "--values", "1000")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\| 1010 \| [\d.]+ \| [\d.]+ ms \([\d.]+–[\d.]+\) \| [\d.]+ % \| [\d.]+ MiB \|$", done.stdout, re.M)

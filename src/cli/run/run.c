@@ -331,6 +331,27 @@ take_turn(void *data)
 	return next;
 }
 
+/* What looking at values cost, and what came of it. */
+static void
+count_looks(struct run *run, const struct plumb_copies_told *told)
+{
+	struct plumb_arena *arena = &run->facts.arena;
+	bool known = told->fate == PLUMB_FATE_ATTRIBUTED;
+	uint64_t looks = told->looks ? told->looks : 1; /* the last one, which was not made */
+
+	if (!run->facts.region.header)
+		return;
+	plumb_arena_count(arena, PLUMB_SOURCE_LOOK, PLUMB_FATE_RECEIVED, looks);
+	plumb_arena_count(arena, PLUMB_SOURCE_LOOK, told->fate, looks);
+	if (!told->bytes_most)
+		return;
+	plumb_arena_count(arena, PLUMB_SOURCE_LOOK_MEMORY, PLUMB_FATE_RECEIVED, told->bytes_most);
+	if (known)
+		plumb_arena_count(arena, PLUMB_SOURCE_LOOK_MEMORY, PLUMB_FATE_ATTRIBUTED,
+		                  told->bytes_most);
+	plumb_arena_count(arena, PLUMB_SOURCE_LOOK_MEMORY, PLUMB_FATE_ALLOWED, told->bytes_bound);
+}
+
 static void
 wait_for_program(struct run *run)
 {
@@ -340,8 +361,9 @@ wait_for_program(struct run *run)
 	plumb_program_wait(&run->program, &care);
 	plumb_watch_free(run->watch);
 	run->watch = NULL;
-	plumb_copies_end(run->copies);
+	struct plumb_copies_told told = plumb_copies_end(run->copies);
 	run->copies = NULL;
+	count_looks(run, &told);
 }
 
 static void

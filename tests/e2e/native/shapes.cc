@@ -3,7 +3,7 @@
  * Stacks of many shapes, for test_native_walk.py: shapes CASE [LIBRARY]. At the bottom of each, plumb's
  * walk is compared with libgcc's, site by site. Built with the walk's sources in many ways.
  *
- * Prints "CASE: N stacks, deepest D" and fails when one differs.
+ * Prints "CASE: N stacks, deepest D, known K, crashes C" and fails when one differs.
  */
 #include <alloca.h>
 #include <csetjmp>
@@ -713,7 +713,8 @@ main(int argc, char **argv)
 		if (strcmp(one.name, argv[1]))
 			continue;
 		one.run();
-		printf("%s: %lu stacks, deepest %lu, known %lu\n", one.name, stacks, deepest, memoed_known);
+		printf("%s: %lu stacks, deepest %lu, known %lu, crashes %u\n", one.name, stacks, deepest,
+		       memoed_known, crashes);
 		return differences || !stacks || memoed_wrong;
 	}
 	return 2;
