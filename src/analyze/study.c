@@ -330,7 +330,7 @@ plumb_study_line_json(const struct plumb_study *study, struct plumb_json *eviden
 	if (part)
 		plumb_json_key_text(evidence, "divided_by",
 		                    plumb_study_line(study, frame, text, sizeof text));
-	place = plumb_user_place(study->profile, part ? study->division->owner[frame] : frame);
+	place = plumb_user_place(study->profile, plumb_division_line(study->division, frame));
 	plumb_json_key_text(evidence, "user_file", place.file);
 	plumb_json_key_line(evidence, "user_line", place.line);
 	if (place.function)
