@@ -354,6 +354,7 @@ find_copies(struct plumb_study *s, struct growth *g)
 	plumb_json_number(draft.evidence, level->interval_share);
 	plumb_study_line_json(s, draft.evidence, line);
 	tell_copies(s, g, &draft);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = overlap;
 	draft.confidence = 0.7;
 	return plumb_draft_end(s, &draft);

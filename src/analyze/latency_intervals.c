@@ -61,6 +61,7 @@ draft_level(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_json_end(draft.evidence);
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, key->line);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, filled->all.ns);
 	draft.host = true;
 	draft.confidence = 0.6;

@@ -472,6 +472,8 @@ add_finding(struct plumb_study *study, struct plumb_draft *draft)
 		                             .host = draft->host,
 		                             .device = draft->device,
 		                             .device_gone = draft->device_gone,
+		                             .tells = draft->tells,
+		                             .idle_ns = draft->idle_ns,
 		                             .judged = !draft->severity };
 	draft->about = NULL;
 	return true;
