@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/explains.h"
 #include "analyze/path/part.h"
 #include "analyze/study.h"
 #include "model/window.h"
@@ -112,6 +113,16 @@ is_of_startup(const struct plumb_finding_text *finding)
 	return finding->rule && !strcmp(finding->rule, plumb_analysis_startup.name);
 }
 
+/* Causes, then idle time of the loop for no known reason, then start-up. Without a loop, start-up
+ * may be the reason, so it comes first. */
+static int
+kind_of(const struct plumb_finding_text *finding)
+{
+	if (plumb_explains_nothing(finding))
+		return finding->window ? 1 : 3;
+	return is_of_startup(finding) ? 2 : 0;
+}
+
 static int
 by_importance(const void *left, const void *right)
 {
@@ -120,11 +131,27 @@ by_importance(const void *left, const void *right)
 
 	if (a->finding.severity != b->finding.severity)
 		return a->finding.severity > b->finding.severity ? -1 : 1;
-	if (is_of_startup(&a->finding) != is_of_startup(&b->finding))
-		return is_of_startup(&b->finding) ? -1 : 1;
+	if (kind_of(&a->finding) != kind_of(&b->finding))
+		return kind_of(&a->finding) < kind_of(&b->finding) ? -1 : 1;
 	if (x < y || x > y)
 		return x > y ? -1 : 1;
 	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* Moves each finding that explains another one before that. */
+static void
+put_causes_first(struct ranked *ranked, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = i + 1; k < count; k++) {
+			struct ranked cause = ranked[k];
+
+			if (!plumb_explains(&cause.finding, &ranked[i].finding))
+				continue;
+			memmove(&ranked[i + 1], &ranked[i], (k - i) * sizeof *ranked);
+			ranked[i] = cause;
+			k = i; /* what explains this one */
+		}
 }
 
 static int
@@ -137,6 +164,7 @@ put_in_order(struct plumb_finding_text *rows, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		ranked[i] = (struct ranked){ rows[i], i };
 	qsort(ranked, count, sizeof *ranked, by_importance);
+	put_causes_first(ranked, count);
 	for (uint32_t i = 0; i < count; i++)
 		rows[i] = ranked[i].finding;
 	free(ranked);
@@ -322,9 +350,14 @@ take_findings(const struct analysing *a, struct plumb_profile *profile, struct p
 {
 	const struct plumb_finding_text *found[PARTS];
 	uint32_t counts[PARTS] = { 0 }, count = 0;
+	struct plumb_study *studies[PARTS];
 	struct plumb_finding_text *rows;
 	int code;
 
+	for (uint32_t i = 0; i < a->count; i++)
+		studies[i] = a->parts[i].study;
+	if (plumb_explains_find(studies, a->count) < 0)
+		return plumb_fail_memory(error, "for the findings");
 	for (uint32_t i = 0; i < a->count; i++) {
 		found[i] = plumb_study_findings(a->parts[i].study, &counts[i]);
 		count += counts[i];

@@ -72,7 +72,7 @@ struct plumb_analyze_options {
 
 /* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
  * again when somebody reads them. */
-#define PLUMB_ANALYSES 2
+#define PLUMB_ANALYSES 3
 
 /* Did older analyses make the findings of PROFILE, or none at all? */
 static inline bool
@@ -91,7 +91,9 @@ int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_opti
                   struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Adds COUNT findings of other rules and puts all in their order: the most severe first, then those
- * with the greatest saving weighed by confidence. PLUMB_ESYSTEM: no memory, nothing changed. */
+ * with the greatest saving weighed by confidence. Idle time without a known reason comes after what
+ * is as severe, and what explains another finding comes before that (explains.h). PLUMB_ESYSTEM: no
+ * memory, nothing changed. */
 int plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                        uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -259,27 +259,31 @@ measure_findings(struct bound *b, struct plumb_path_window *w, const struct ques
 	return i;
 }
 
-/* What a finding that saves nothing hides behind. */
+/* What a finding that saves nothing hides behind, and where that is. */
 static bool
 name_longest(struct bound *b, const struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = b->study->profile;
 	struct plumb_path_row row;
-	int rows = plumb_path_rows(w, b->study->user_of, &row, 1);
+	int rows = plumb_path_rows(w, b->study->place_of, &row, 1);
+	bool between = rows > 0 && row.frame == PLUMB_NONE;
+	char at[440];
 
 	if (rows <= 0)
 		return rows == 0;
-	if (row.frame == PLUMB_NONE && row.sampled == PLUMB_NONE)
-		b->longest = strdup("the host, between two spans");
-	else if (row.frame == PLUMB_NONE &&
-	         asprintf(&b->longest, "the host, between two spans, most sampled: %s",
-	                  plumb_frame_label(p, row.sampled)) < 0)
-		b->longest = NULL;
-	else if (row.frame == PLUMB_NONE)
+	if (between && !plumb_path_row_between(&row))
 		return true;
-	else if (asprintf(&b->longest, "%s: %s", plumb_path_kinds[row.kind],
-	                  plumb_frame_label(p, row.frame)) < 0)
+	plumb_study_under(b->study, " at ", between ? row.sampled_user : row.user, at, sizeof at);
+	if (!between) {
+		if (asprintf(&b->longest, "%s: %s%s", plumb_path_kinds[row.kind],
+		             plumb_frame_label(p, row.frame), at) < 0)
+			b->longest = NULL;
+	} else if (row.sampled == PLUMB_NONE) {
+		b->longest = strdup("the host, between two spans");
+	} else if (asprintf(&b->longest, "the host, between two spans, most sampled: %s%s",
+	                    plumb_frame_label(p, row.sampled), at) < 0) {
 		b->longest = NULL;
+	}
 	return b->longest;
 }
 

@@ -370,6 +370,12 @@ plumb_division_is_part(const struct plumb_division *division, uint32_t frame)
 }
 
 uint32_t
+plumb_division_line(const struct plumb_division *division, uint32_t frame)
+{
+	return plumb_division_is_part(division, frame) ? division->owner[frame] : frame;
+}
+
+uint32_t
 plumb_division_count(const struct plumb_division *division, uint32_t frame)
 {
 	uint32_t module = division ? module_of(division, frame) : PLUMB_NONE;

@@ -48,6 +48,9 @@ void plumb_division_free(struct plumb_division *division);
 /* Is FRAME a place that is no line of your code? DIVISION may be NULL: then nothing is. */
 bool plumb_division_is_part(const struct plumb_division *division, uint32_t frame);
 
+/* Your line: FRAME itself, or the one that the part FRAME is in, or PLUMB_NONE. */
+uint32_t plumb_division_line(const struct plumb_division *division, uint32_t frame);
+
 /* How many modules a place stands for; 1: it is no fold. */
 uint32_t plumb_division_count(const struct plumb_division *division, uint32_t frame);
 

@@ -131,7 +131,7 @@ find_steepest(const struct growth *g, bool kernels)
 }
 
 static void
-write_growing(struct growth *g, const struct plumb_profile *p, struct plumb_json *json)
+write_growing(struct growth *g, struct plumb_json *json)
 {
 	char text[700];
 
@@ -145,7 +145,7 @@ write_growing(struct growth *g, const struct plumb_profile *p, struct plumb_json
 		plumb_json_object(json);
 		plumb_json_key_text(
 			json, "name",
-			plumb_step_name(p, &g->moments.keys.items[k], text, sizeof text));
+			plumb_step_name(&g->moments, &g->moments.keys.items[k], text, sizeof text));
 		plumb_json_key_quantity(json, "ns", llround(g->slopes[k]));
 		plumb_json_end(json);
 		g->slopes[k] = 0;
@@ -165,21 +165,22 @@ static int
 draft_growth(struct plumb_study *s, struct growth *g)
 {
 	const struct plumb_iteration_level *level = g->level;
-	const struct plumb_profile *p = s->profile;
 	uint32_t first = level->items[0].ops, last = level->items[level->count - 1].ops;
 	bool slower = plumb_iterations_slow_down(level);
 	uint32_t key = find_steepest(g, g->kernels);
-	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
+	char name[700] = "", about[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
 	struct plumb_draft draft;
 	uint32_t context = key == PLUMB_NONE ? PLUMB_NONE : g->moments.keys.items[key].context;
 	uint32_t line = context == PLUMB_NONE ? PLUMB_NONE : s->place_of[context];
 
 	if (key != PLUMB_NONE)
-		plumb_step_name(p, &g->moments.keys.items[key], name, sizeof name);
+		plumb_step_name(&g->moments, &g->moments.keys.items[key], name, sizeof name);
+	if (key != PLUMB_NONE)
+		plumb_step_about(&g->moments, &g->moments.keys.items[key], about, sizeof about);
 	plumb_format_time(slope, llround(level->slope_ns));
 	plumb_draft_begin(&draft, "growth", context == PLUMB_NONE ? 0 : context);
 	plumb_draft_key(&draft, "%s %s", g->kernels ? "kernels" : "time",
-	                line == PLUMB_NONE ? name : plumb_study_key(s, line, where, sizeof where));
+	                line == PLUMB_NONE ? about : plumb_study_key(s, line, where, sizeof where));
 	if (g->kernels)
 		plumb_draft_title(
 			&draft,
@@ -209,7 +210,7 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	plumb_json_key_quantity(draft.evidence, "last_kernels", last);
 	plumb_json_key(draft.evidence, "kernels_more");
 	plumb_json_number(draft.evidence, level->ops_slope);
-	write_growing(g, p, draft.evidence);
+	write_growing(g, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
 	if (slower)
 		draft.saving_ns = llround(level->slope_ns * level->count * (level->count - 1) / 2);
@@ -353,6 +354,7 @@ find_copies(struct plumb_study *s, struct growth *g)
 	plumb_json_number(draft.evidence, level->interval_share);
 	plumb_study_line_json(s, draft.evidence, line);
 	tell_copies(s, g, &draft);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = overlap;
 	draft.confidence = 0.7;
 	return plumb_draft_end(s, &draft);
@@ -423,7 +425,7 @@ look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
 	    (!is_growing(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
 		return 0;
 	if (!shared->profile)
-		code = plumb_moments_share(s->profile, s->user_of, shared);
+		code = plumb_moments_share(s->profile, s->place_of, s->division, shared);
 	if (!code)
 		code = plumb_moments_new(shared, track->device, track->process, track->track,
 		                         &g.moments);

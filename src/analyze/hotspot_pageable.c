@@ -215,6 +215,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	                        s->pinned[g->to_device] > 0 ? slower_by(s, g) : PLUMB_UNKNOWN);
 	plumb_study_line_json(s->study, draft.evidence, g->user);
 	tell_group(s->study, g, &draft);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = cost;
 	draft.confidence = g->count >= 3 ? 0.8 : 0.2; /* once or twice is setting up */
 	return plumb_draft_end(s->study, &draft);

@@ -540,6 +540,9 @@ draft_late(struct plumb_late *l, uint32_t late)
 	draft.saving_ns = llround(saving_of(l, late));
 	draft.confidence = confidence_of(l) * (why.cause == PLUMB_LATE_UNKNOWN ? 0.8 : 1);
 	draft.host = why.cause != PLUMB_LATE_DEVICE;
+	if (draft.host)
+		draft.tells = PLUMB_TELLS_RANK;
+	draft.idle_ns = llround(fmin((double)why.late_ns * late * l->scale, SAVING_MOST));
 	draft.device = !draft.host;
 	draft.device_gone = l->waits.ranks[worst].device;
 	draft.severity = severity_of(l, draft.saving_ns);

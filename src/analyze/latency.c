@@ -214,6 +214,7 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, s->place_of[member]);
 	tell_unit(l, units, unit, &draft);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, b->host > b->gpu ? b->host - b->gpu : 0);
 	draft.confidence = l->sampled ? 0.7 : 0.5;
 	return plumb_draft_end(s, &draft);
@@ -317,6 +318,7 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 	plumb_study_line_json(s, draft.evidence, line);
 	plumb_tally_json(s, calls, draft.evidence, "calls", 5);
 	tell_waits(s, line, waits, &draft);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, wait->sum);
 	draft.confidence = 0.4;
 	return plumb_draft_end(s, &draft);
@@ -393,6 +395,7 @@ draft_idle(struct latency *l)
 	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
+	draft.tells = PLUMB_TELLS_IDLE;
 	draft.saving_ns = l->idle_ns;
 	/* Without the host's work its critical path cannot say what the GPU waits for. */
 	draft.host = host >= l->idle_ns / 10;

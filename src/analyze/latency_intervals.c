@@ -18,15 +18,15 @@ draft_level(struct latency *l, const struct plumb_iteration_level *level,
 	struct plumb_study *s = l->study;
 	struct plumb_step_shown shown[PLUMB_STEP_SHOWN];
 	uint32_t count = plumb_step_rows_show(moments, &filled->all.rows, NAMED_MOST, shown);
-	char name[700], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	char name[700], about[700], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
 	struct plumb_draft draft;
 
 	if (!count || shown[0].kind != PLUMB_SHOWN_KEY)
 		return 0;
 	const struct plumb_step_key *key = &moments->keys.items[shown[0].key];
-	plumb_step_name(s->profile, key, name, sizeof name);
+	plumb_step_name(moments, key, name, sizeof name);
 	plumb_draft_begin(&draft, "intervals", key->context == PLUMB_NONE ? 0 : key->context);
-	plumb_draft_key(&draft, "%s", name);
+	plumb_draft_key(&draft, "%s", plumb_step_about(moments, key, about, sizeof about));
 	plumb_draft_title(&draft, "the GPU waits %s for the host %s; the longest part, %s, is %s",
 	                  plumb_format_time(time, filled->all.ns), what[filled->what],
 	                  plumb_format_share(share, (double)shown[0].ns, (double)filled->all.ns),
@@ -50,7 +50,7 @@ draft_level(struct latency *l, const struct plumb_iteration_level *level,
 		plumb_json_object(draft.evidence);
 		plumb_json_key_text(draft.evidence, "name",
 		                    shown[i].kind == PLUMB_SHOWN_KEY
-		                            ? plumb_step_name(s->profile,
+		                            ? plumb_step_name(moments,
 		                                              &moments->keys.items[shown[i].key],
 		                                              name, sizeof name)
 		                    : shown[i].kind == PLUMB_SHOWN_GAPS ? "nothing recorded"
@@ -61,6 +61,7 @@ draft_level(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_json_end(draft.evidence);
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, key->line);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, filled->all.ns);
 	draft.host = true;
 	draft.confidence = 0.6;
@@ -79,7 +80,8 @@ look_at(struct latency *l, const struct plumb_iteration_track *track,
 	if (!track->level_count || track->levels[0].verdict != PLUMB_HOST_BOUND)
 		return 0;
 	if (!shared->profile)
-		code = plumb_moments_share(l->study->profile, l->study->user_of, shared);
+		code = plumb_moments_share(l->study->profile, l->study->place_of,
+		                           l->study->division, shared);
 	if (!code)
 		code = plumb_moments_new(shared, track->device, track->process, track->track,
 		                         &moments);

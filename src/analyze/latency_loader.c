@@ -134,6 +134,7 @@ draft_workers(struct latency *l, const struct workers *w)
 	plumb_json_key_quantity(draft.evidence, "worker_host_ns", w->host_ns);
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = l->idle_ns;
 	draft.host = true;
 	draft.confidence = 0.7;
@@ -211,6 +212,7 @@ plumb_latency_loading(struct latency *l)
 		about[c] = l->place[c] == PLUMB_IN_LOADER;
 	if (l->sampled)
 		plumb_draft_about_samples(s, &draft, about);
+	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, ns);
 	draft.confidence = 0.7;
 	l->loading = true;

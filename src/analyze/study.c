@@ -330,7 +330,7 @@ plumb_study_line_json(const struct plumb_study *study, struct plumb_json *eviden
 	if (part)
 		plumb_json_key_text(evidence, "divided_by",
 		                    plumb_study_line(study, frame, text, sizeof text));
-	place = plumb_user_place(study->profile, part ? study->division->owner[frame] : frame);
+	place = plumb_user_place(study->profile, plumb_division_line(study->division, frame));
 	plumb_json_key_text(evidence, "user_file", place.file);
 	plumb_json_key_line(evidence, "user_line", place.line);
 	if (place.function)
@@ -472,6 +472,8 @@ add_finding(struct plumb_study *study, struct plumb_draft *draft)
 		                             .host = draft->host,
 		                             .device = draft->device,
 		                             .device_gone = draft->device_gone,
+		                             .tells = draft->tells,
+		                             .idle_ns = draft->idle_ns,
 		                             .judged = !draft->severity };
 	draft->about = NULL;
 	return true;

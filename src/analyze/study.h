@@ -94,6 +94,15 @@ plumb_study_line_json(const struct plumb_study *study, struct plumb_json *eviden
 
 /* ---- drafts ---- */
 
+/* What a finding says of the time in which devices have no work. Each explains those before it
+ * (explains.h). */
+enum plumb_tells {
+	PLUMB_TELLS_NOTHING,
+	PLUMB_TELLS_IDLE, /* that there is such time */
+	PLUMB_TELLS_WHY,  /* why a device has none: its host, or copies */
+	PLUMB_TELLS_RANK, /* that other ranks wait for this device */
+};
+
 struct plumb_draft {
 	const char *cause; /* which of the rule's causes; part of the id; may be NULL */
 	uint32_t context;
@@ -108,6 +117,8 @@ struct plumb_draft {
 	bool host;            /* or all that threads do, recorded or not, */
 	bool device;          /* or all work of the device DEVICE_GONE */
 	uint32_t device_gone;
+	uint32_t tells;  /* enum plumb_tells */
+	int64_t idle_ns; /* of how much of that time, of all devices; 0: as much as it saves */
 	FILE *evidence_out;
 	char *evidence_text;
 	size_t evidence_bytes;

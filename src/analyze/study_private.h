@@ -16,7 +16,9 @@ struct plumb_study_about {
 	bool whole;        /* the finding's context and all under it would vanish */
 	bool host, device; /* as of a draft */
 	uint32_t device_gone;
-	bool judged; /* the saving decided the severity */
+	uint32_t tells; /* as of a draft */
+	int64_t idle_ns;
+	bool judged;                  /* the saving decided the severity */
 };
 
 struct plumb_study_findings {

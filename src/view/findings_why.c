@@ -95,6 +95,7 @@ static const struct {
 	{ "host_wait_ns", "host waits" },
 	{ "waited_ns", "GPU waits" },
 	{ "filled", "meanwhile" },
+	{ "explains", "this explains" },
 	{ "slope_ns", "slope in ns per iteration" },
 	{ "slope_error_ns", "\xc2\xb1 ns" },
 	{ "kernels_more", "more kernels per iteration" },

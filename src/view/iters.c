@@ -7,6 +7,7 @@
 
 #include "analyze/group.h"
 #include "analyze/statistic.h"
+#include "model/metric.h"
 #include "model/user_code.h"
 #include "view/iters_path.h"
 
@@ -75,21 +76,23 @@ make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
            const struct plumb_iteration_limits *limits, bool explains,
            struct plumb_iters_steps *steps, struct plumb_error *error)
 {
-	unsigned char *user =
-		plumb_user_code_frames(p, plumb_profile_environment(p, "run.user_code"), error);
 	int code = 0;
 
-	if (!user)
+	steps->user =
+		plumb_user_code_frames(p, plumb_profile_environment(p, "run.user_code"), error);
+	if (!steps->user)
 		return error->code;
-	steps->user_of = plumb_user_contexts(p, user);
+	steps->user_of = plumb_user_contexts(p, steps->user);
+	if (steps->user_of)
+		steps->division =
+			plumb_division_new(p, steps->user, steps->user_of, plumb_metric_default(p));
 	steps->tracks = calloc((size_t)found->count + 1, sizeof *steps->tracks);
 	steps->moments = calloc((size_t)found->count + 1, sizeof *steps->moments);
 	steps->marked = calloc((size_t)found->count + 1, sizeof *steps->marked);
-	free(user);
-	if (!steps->user_of || !steps->tracks || !steps->moments || !steps->marked)
+	if (!steps->division || !steps->tracks || !steps->moments || !steps->marked)
 		return plumb_fail_memory(error, NULL);
 	steps->count = found->count;
-	code = plumb_moments_share(p, steps->user_of, &steps->shared);
+	code = plumb_moments_share(p, steps->division->place_of, steps->division, &steps->shared);
 	for (uint32_t t = 0; !code && t < found->count; t++)
 		if (found->tracks[t].level_count)
 			code = make_track(&found->tracks[t], t, limits, steps);
@@ -118,7 +121,9 @@ free_steps(struct plumb_iters_steps *steps)
 	free(steps->moments);
 	free(steps->marked);
 	free(steps->tracks);
+	plumb_division_free(steps->division);
 	free(steps->user_of);
+	free(steps->user);
 }
 
 int

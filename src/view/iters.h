@@ -53,7 +53,9 @@ struct plumb_iters_track {
 };
 
 struct plumb_iters_steps {
-	uint32_t *user_of; /* by context */
+	unsigned char *user;             /* by frame: is it your own code? */
+	uint32_t *user_of;               /* by context: your line */
+	struct plumb_division *division; /* where work is; by its place_of rows are made */
 	struct plumb_moments_shared shared;
 	struct plumb_iters_track *tracks; /* by place in found.tracks */
 	struct plumb_moments **moments;   /* by the same: those of `tracks`, or NULL */

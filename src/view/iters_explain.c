@@ -43,7 +43,7 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *moments,
 	plumb_json_key_text(json, "name",
 	                    key && key->frame != PLUMB_NONE ? plumb_frame_label(p, key->frame)
 	                                                    : NULL);
-	plumb_iters_line_json(p, key ? plumb_step_line(key) : PLUMB_NONE, json);
+	plumb_iters_line_json(iters, key, json);
 	plumb_json_key_quantity(json, "rank", row->rank);
 	plumb_json_end(json);
 }

@@ -5,18 +5,27 @@
 
 #include "analyze/steps/words.h"
 #include "view/iters_private.h"
+#include "view/part.h"
 
 #define ROWS_JSON 8
 
 void
-plumb_iters_line_json(const struct plumb_profile *p, uint32_t frame, struct plumb_json *json)
+plumb_iters_line_json(const struct plumb_iters *iters, const struct plumb_step_key *key,
+                      struct plumb_json *json)
 {
 	static const struct plumb_frame none = { .file = PLUMB_NONE, .source_file = PLUMB_NONE };
+	const struct plumb_division *division = iters->steps.division;
+	const struct plumb_profile *p = iters->profile;
+	bool part = key && plumb_division_is_part(division, key->line);
+	uint32_t frame = part  ? plumb_division_line(division, key->line)
+	                 : key ? plumb_step_line(key)
+	                       : PLUMB_NONE;
 	const struct plumb_frame *f = frame < p->frames_count ? &p->frames[frame] : &none;
 	bool python = f->kind == PLUMB_FRAME_PYTHON;
 
 	plumb_json_key_text(json, "file", plumb_text(p, python ? f->file : f->source_file));
 	plumb_json_key_line(json, "line", python ? f->line : f->source_line);
+	plumb_part_json(json, p, division, part ? key->line : PLUMB_NONE);
 }
 
 static void
@@ -39,8 +48,9 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *line,
 	                    : !key   ? "other"
 	                    : sample ? "sample"
 	                             : plumb_frame_kind_names[p->frames[key->frame].kind]);
-	plumb_iters_line_json(p, key ? plumb_step_line(key) : PLUMB_NONE, json);
-	plumb_json_key_text(json, "text", key ? plumb_step_name(p, key, text, sizeof text) : NULL);
+	plumb_iters_line_json(iters, key, json);
+	plumb_json_key_text(json, "text",
+	                    key ? plumb_step_name(line, key, text, sizeof text) : NULL);
 	plumb_json_key_quantity(json, "ns", shown->ns);
 	plumb_json_key_quantity(json, "samples", sample ? (int64_t)shown->count : PLUMB_UNKNOWN);
 	plumb_json_key_number(json, "share", all > 0 ? (double)shown->ns / (double)all : 0);

@@ -6,6 +6,7 @@
 #include "analyze/path/part.h"
 #include "model/user_code.h"
 #include "view/iters_private.h"
+#include "view/part.h"
 
 void
 plumb_iters_path_free(struct plumb_iters_path *paths)
@@ -40,8 +41,9 @@ make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
 		return error->code;
 	code = plumb_path_open_whole(paths->path, &paths->whole, error);
 	return code ? code
-	            : plumb_path_summarize(&paths->whole, paths->found, iters->steps.user_of,
-	                                   &asked, &paths->summaries, error);
+	            : plumb_path_summarize(&paths->whole, paths->found,
+	                                   iters->steps.division->place_of, &asked,
+	                                   &paths->summaries, error);
 }
 
 struct plumb_iters_path *
@@ -57,6 +59,7 @@ plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_q
 	if (paths) {
 		paths->profile = iters->profile;
 		paths->found = &iters->found;
+		paths->division = iters->steps.division;
 		*code = make_path(paths, iters, query, error);
 	}
 	if (!paths || *code) {
@@ -103,7 +106,9 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
 			row->frame == PLUMB_NONE ? NULL : &p->frames[row->frame];
-		struct plumb_user_place user = plumb_user_place(p, row->user);
+		struct plumb_user_place user =
+			plumb_user_place(p, plumb_division_line(paths->division, row->user));
+		uint32_t place = plumb_path_row_between(row) ? row->sampled_user : row->user;
 
 		plumb_json_object(json);
 		plumb_json_key_text(json, "path_kind", plumb_path_kinds[row->kind]);
@@ -112,12 +117,15 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user.file);
 		plumb_json_key_line(json, "user_line", user.line);
-		user = plumb_user_place(p, row->sampled_user);
+		user = plumb_user_place(p, plumb_division_line(paths->division, row->sampled_user));
 		plumb_json_key_text(
 			json, "sampled",
 			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
 		plumb_json_key_text(json, "sampled_file", user.file);
 		plumb_json_key_line(json, "sampled_line", user.line);
+		plumb_part_json(json, p, paths->division,
+		                plumb_division_is_part(paths->division, place) ? place
+		                                                               : PLUMB_NONE);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);

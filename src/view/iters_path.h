@@ -10,6 +10,7 @@
 struct plumb_iters_path {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
+	const struct plumb_division *division;
 	struct plumb_path *path;
 	struct plumb_path_window whole;
 	struct plumb_path_summaries summaries;

@@ -23,8 +23,8 @@ void plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *
  * all iterations. For TRACK NULL: the path of the whole profile. Else null. Negative: no memory. */
 int plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                           struct plumb_json *json);
-/* The keys "file" and "line" of a frame of your code; null for another frame. */
-void
-plumb_iters_line_json(const struct plumb_profile *profile, uint32_t frame, struct plumb_json *json);
+/* The keys "file" and "line" of your code, and "divided_by". KEY may be NULL. */
+void plumb_iters_line_json(const struct plumb_iters *iters, const struct plumb_step_key *key,
+                           struct plumb_json *json);
 
 #endif

@@ -26,29 +26,6 @@ plumb_report_is_divided(const struct plumb_report *report)
 	return report->division && report->division->share > 0 && has_parts(report);
 }
 
-void
-plumb_report_json_part(const struct plumb_report *report, uint32_t part, struct plumb_json *json)
-{
-	const struct plumb_profile *p = report->profile;
-	const struct plumb_frame *frame;
-
-	if (part >= p->frames_count) {
-		plumb_json_null(json);
-		return;
-	}
-	frame = &p->frames[part];
-	plumb_json_object(json);
-	plumb_json_key_text(json, "kind", plumb_frame_kind_names[frame->kind]);
-	plumb_json_key_text(json, "name",
-	                    frame->kind == PLUMB_FRAME_PYTHON
-	                            ? plumb_frame_label(p, part)
-	                            : plumb_division_name(p, report->division, part));
-	plumb_json_key_text(json, "file", plumb_text(p, frame->file));
-	plumb_json_key_line(json, "line", frame->kind == PLUMB_FRAME_PYTHON ? frame->line : 0);
-	plumb_json_key_quantity(json, "count", plumb_division_count(report->division, part));
-	plumb_json_end(json);
-}
-
 /* ---- folding ---- */
 
 static void

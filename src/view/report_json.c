@@ -8,6 +8,7 @@
 #include "view/findings.h"
 #include "view/ledger.h"
 #include "view/overview.h"
+#include "view/part.h"
 #include "view/render.h"
 #include "view/report_from.h"
 #include "view/report_private.h"
@@ -237,8 +238,7 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		plumb_report_row_place(report, row, &place);
 		plumb_json_object(json);
 		write_place(json, &place);
-		plumb_json_key(json, "divided_by");
-		plumb_report_json_part(report, place.part, json);
+		plumb_part_json(json, report->profile, report->division, place.part);
 		if (plumb_report_is_where(report->by)) {
 			plumb_json_key_quantity(json, "pid", place.pid);
 			plumb_json_key_quantity(json, "rank", place.rank);

@@ -26,9 +26,6 @@ int plumb_report_calls_make(struct plumb_report *report);
  * of the metric come first. FILTER may be NULL. Negative: no memory. */
 int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter);
 
-/* {kind, name, file, line, count}: the part of a divided line, or null. */
-void
-plumb_report_json_part(const struct plumb_report *report, uint32_t part, struct plumb_json *json);
 /* Sets `iterations` and `spreads`. PLUMB_EEMPTY, PLUMB_ESYSTEM. */
 int plumb_report_iterations_make(struct plumb_report *report, struct plumb_error *error);
 

@@ -240,7 +240,8 @@ def test_joining_profiles_makes_findings_anew(tmp_path):
     rows = findings(both)
     assert len({row["id"] for row in rows}) == len(rows)
     idle, = [row for row in rows if row["id"].startswith("latency-idle")]
-    alone = [findings(part)[0]["evidence"]["device_busy_ns"] for part in parts]
+    alone = [next(row for row in findings(part) if row["id"].startswith("latency-idle"))["evidence"]["device_busy_ns"]
+             for part in parts]
     assert max(alone) < idle["evidence"]["device_busy_ns"] <= sum(alone)
     assert rows == findings(both, "--threshold", "hotspot.share=10%")  # stored, and made again
 

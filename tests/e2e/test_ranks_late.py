@@ -170,10 +170,12 @@ def test_advice_for_communication(tmp_path):
 # ---- imports ----
 
 def ranks_of_a_trace(folder, sleeps, count=2):
+    """SLEEPS: how many µs rank 1 sleeps before each step, or each rank by its number."""
     ranks = [Rank(rank=number) for number in range(count)]
+    sleeps = sleeps if isinstance(sleeps, dict) else {1: sleeps}
     for _ in range(20):
         for rank in ranks:
-            rank.now += sleeps if rank.rank == 1 else 0
+            rank.now += sleeps.get(rank.rank, 0)
             begin = rank.now
             for part in range(3):
                 rank.operator("aten::mm", f"gemm{part}", 300)
@@ -198,6 +200,17 @@ def test_traces_of_ranks(tmp_path, count):
 
 def test_traces_of_even_ranks(tmp_path):
     assert findings(ranks_of_a_trace(tmp_path, 0.0)) == {}
+
+
+def test_the_cause_comes_first(tmp_path):
+    """GPU 1 idles because its host is late; if it were not, rank 2 would be. So the wait of rank 1's GPU for its host
+    saves more than rank 1 could, but the late rank says why all wait."""
+    found = report(ranks_of_a_trace(tmp_path, {1: 5000.0, 2: 3600.0}, 4), "--threshold", "latency.idle=10%")["findings"]
+    first = found[0]
+    assert (first["rule"], first["evidence"]["cause"]) == ("ranks", "late"), [one["title"] for one in found]
+    idle = [one for one in found if one["rule"] == "latency"]
+    assert idle and idle[0]["id"] in first["evidence"]["explains"]
+    assert any(one["saving_ns"] > first["saving_ns"] for one in idle)
 
 
 def test_the_program_for_real_gpus_can_run():

@@ -115,7 +115,7 @@ finish(struct scene *s)
 		if (file && !strcmp(file, "train.py"))
 			s->user_of[c] = p->contexts[c].frame;
 	}
-	assert_int_equal(plumb_moments_share(p, s->user_of, &s->shared), 0);
+	assert_int_equal(plumb_moments_share(p, s->user_of, NULL, &s->shared), 0);
 	assert_int_equal(
 		plumb_moments_new(&s->shared, s->device, s->process, PLUMB_NONE, &s->moments), 0);
 }
@@ -145,7 +145,7 @@ find(struct scene *s, const char *text)
 	for (uint32_t r = 0; r < s->rows.count; r++) {
 		const struct plumb_step_row *row = &s->rows.items[r];
 
-		plumb_step_name(&s->profile, &s->moments.keys.items[row->key], name, sizeof name);
+		plumb_step_name(&s->moments, &s->moments.keys.items[row->key], name, sizeof name);
 		if (row->ns && !strncmp(name, text, strlen(text)))
 			return row;
 	}

@@ -30,7 +30,7 @@ name_of(const struct plumb_comparison *c, const struct plumb_difference *row, ch
 	if (row->key == PLUMB_NONE)
 		snprintf(text, size, "many places");
 	else
-		plumb_step_name(c->moments->profile, &c->moments->keys.items[row->key], text, size);
+		plumb_step_name(c->moments, &c->moments->keys.items[row->key], text, size);
 	return text;
 }
 

@@ -260,7 +260,7 @@ plumb_moments_key_of(const struct plumb_moments *line, uint32_t sort, uint32_t c
 
 	if (context != PLUMB_NONE) {
 		key.frame = line->profile->contexts[context].frame;
-		key.line = line->shared->user_of[context];
+		key.line = line->shared->place_of[context];
 		key.copies = line->shared->copies[context];
 	}
 	return key;
@@ -296,8 +296,8 @@ place_of(const struct plumb_moments *line, uint32_t context)
 {
 	if (context == PLUMB_NONE)
 		return PLUMB_NONE;
-	return line->shared->user_of[context] != PLUMB_NONE ? line->shared->user_of[context]
-	                                                    : line->shared->outer_of[context];
+	return line->shared->place_of[context] != PLUMB_NONE ? line->shared->place_of[context]
+	                                                     : line->shared->outer_of[context];
 }
 
 /* Where the program was between two calls: the lines of the innermost function that made both, else
@@ -325,8 +325,8 @@ name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, ui
 		a = contexts[a].parent;
 		b = contexts[b].parent;
 	}
-	if (line->shared->user_of[a] == contexts[a].frame &&
-	    line->shared->user_of[b] == contexts[b].frame) {
+	if (line->shared->place_of[a] == contexts[a].frame &&
+	    line->shared->place_of[b] == contexts[b].frame) {
 		key->before = contexts[a].frame;
 		key->after = contexts[b].frame;
 	}
@@ -554,10 +554,12 @@ plumb_step_rows_sum(struct plumb_step_rows *rows)
 /* ---- making one ---- */
 
 int
-plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of,
-                    struct plumb_moments_shared *shared)
+plumb_moments_share(const struct plumb_profile *profile, const uint32_t *place_of,
+                    const struct plumb_division *division, struct plumb_moments_shared *shared)
 {
-	*shared = (struct plumb_moments_shared){ .profile = profile, .user_of = user_of };
+	*shared = (struct plumb_moments_shared){ .profile = profile,
+		                                 .place_of = place_of,
+		                                 .division = division };
 	if (plumb_track_index_new(profile, &shared->tracks) < 0 ||
 	    plumb_gpu_work_find(profile, &shared->gpu) < 0 || !describe_contexts(shared) ||
 	    !find_usual(shared))
@@ -594,6 +596,7 @@ plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t
 	*line = (struct plumb_moments){
 		.profile = shared->profile,
 		.shared = shared,
+		.division = shared->division,
 		.device = device,
 		.process = process,
 		.main_track = main_track,

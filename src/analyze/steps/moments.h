@@ -4,7 +4,7 @@
  *
  *	struct plumb_moments_shared shared;       // by all lines of a profile
  *	struct plumb_moments line;
- *	if (plumb_moments_share(profile, user_of, &shared) < 0) …
+ *	if (plumb_moments_share(profile, place_of, division, &shared) < 0) …
  *	if (plumb_moments_new(&shared, device, process, &line) < 0) …
  *	plumb_moments_device(&line, from, to, &rows);
  *	plumb_moments_host(&line, thread, from, to, &rows);
@@ -22,6 +22,7 @@
 #ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
 
+#include "analyze/divide.h"
 #include "analyze/steps/sweep.h"
 #include "analyze/steps/tracks.h"
 #include "base/map.h"
@@ -44,7 +45,7 @@ enum plumb_step_sort {
 struct plumb_step_key {
 	uint32_t sort;  /* enum plumb_step_sort */
 	uint32_t frame; /* PLUMB_NONE: no span */
-	uint32_t line;  /* frame of the user's own code, or PLUMB_NONE */
+	uint32_t line;  /* the place: a frame of your code, or what divides it; or PLUMB_NONE */
 	/* Of a gap: the line, else the outermost call, on either side. Of a host's span without a
 	 * line: `before` is the outermost call that it is in, where that is another. */
 	uint32_t before, after;
@@ -74,7 +75,8 @@ struct plumb_step_op {
 /* What does not depend on the device. */
 struct plumb_moments_shared {
 	const struct plumb_profile *profile;
-	const uint32_t *user_of; /* by context: frame of the person's line */
+	const uint32_t *place_of;              /* by context: your line, or what divides it */
+	const struct plumb_division *division; /* which of these divide it; NULL: none does */
 	struct plumb_track_index tracks;
 	struct plumb_gpu_work gpu;
 	uint32_t *outer_of;           /* by context: frame of the outermost call */
@@ -87,15 +89,18 @@ struct plumb_moments_shared {
 	uint32_t *sampled_as;
 };
 
-/* USER_OF as of plumb_user_contexts; it and PROFILE stay the caller's. For plumb_moments_unshare in
- * any case. PLUMB_ESYSTEM: memory is out. */
-int plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of,
+/* PLACE_OF as of a division, or of plumb_user_contexts where DIVISION is NULL. All stay the
+ * caller's; DIVISION is used until the moments are freed. For plumb_moments_unshare in any case.
+ * PLUMB_ESYSTEM: memory is out. */
+int plumb_moments_share(const struct plumb_profile *profile, const uint32_t *place_of,
+                        const struct plumb_division *division,
                         struct plumb_moments_shared *shared) PLUMB_MUST_CHECK;
 void plumb_moments_unshare(struct plumb_moments_shared *shared);
 
 struct plumb_moments {
 	const struct plumb_profile *profile;
 	struct plumb_moments_shared *shared;
+	const struct plumb_division *division;
 	uint32_t device, process;
 	uint32_t main_track;       /* whose kernels make the iterations, or PLUMB_NONE */
 	struct plumb_step_op *ops; /* of the device, by start */

@@ -11,7 +11,7 @@
 
 /* "train.py:41" of a Python frame, the short name of another. Returns TEXT of SIZE bytes. */
 static char *
-print_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size)
+print_frame(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size)
 {
 	const struct plumb_study study = { .profile = profile };
 
@@ -27,19 +27,33 @@ print_place(const struct plumb_profile *profile, uint32_t frame, char *text, siz
 	return text;
 }
 
+/* The same of a place, which may be what divides a line: "encoder.layer.*, 12 layers". */
 static char *
-name_gap(const struct plumb_profile *p, const struct plumb_step_key *key, char *text, size_t size)
+print_place(const struct plumb_moments *line, uint32_t frame, char *text, size_t size)
 {
-	char before[200], after[200], range[200];
+	const struct plumb_profile *p = line->profile;
+
+	if (frame < p->frames_count && plumb_division_is_part(line->division, frame) &&
+	    (p->frames[frame].kind == PLUMB_FRAME_MODULE ||
+	     p->frames[frame].kind == PLUMB_FRAME_PYTHON))
+		return plumb_division_text(p, line->division, frame, false, text, size);
+	return print_frame(p, frame, text, size);
+}
+
+static char *
+name_gap(const struct plumb_moments *line, const struct plumb_step_key *key, char *text,
+         size_t size)
+{
+	char before[420], after[420], range[200];
 	int used = snprintf(text, size, "nothing recorded");
 
 	if (key->frame != PLUMB_NONE)
 		used += snprintf(text + used, size - (size_t)used, " within %s",
-		                 print_place(p, key->frame, range, sizeof range));
+		                 print_frame(line->profile, key->frame, range, sizeof range));
 	if (used < 0 || (size_t)used >= size)
 		return text;
-	print_place(p, key->before, before, sizeof before);
-	print_place(p, key->after, after, sizeof after);
+	print_place(line, key->before, before, sizeof before);
+	print_place(line, key->after, after, sizeof after);
 	if (key->before != PLUMB_NONE && key->before == key->after)
 		snprintf(text + used, size - (size_t)used, ", at %s", before);
 	else if (key->before != PLUMB_NONE && key->after != PLUMB_NONE)
@@ -62,7 +76,7 @@ static const char *
 sampled_name(const struct plumb_profile *p, uint32_t frame, char *text, size_t size)
 {
 	return p->frames[frame].kind == PLUMB_FRAME_PYTHON ? plumb_frame_label(p, frame)
-	                                                   : print_place(p, frame, text, size);
+	                                                   : print_frame(p, frame, text, size);
 }
 
 /* "gemm at gemm.c:12" */
@@ -81,35 +95,48 @@ name_native(const struct plumb_profile *p, const struct plumb_frame *frame, cons
 }
 
 char *
-plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key, char *text,
+plumb_step_name(const struct plumb_moments *line, const struct plumb_step_key *key, char *text,
                 size_t size)
 {
-	char name[200], where[200];
+	const struct plumb_profile *p = line->profile;
+	char name[200], where[420];
 
 	if (key->sort == PLUMB_STEP_GAP)
-		return name_gap(p, key, text, size);
+		return name_gap(line, key, text, size);
 	if (key->sort == PLUMB_STEP_IDLE)
 		snprintf(text, size, "no work on the device");
 	else if (key->sort == PLUMB_STEP_SAMPLE && key->line != PLUMB_NONE)
 		snprintf(text, size, "%s at %s", sampled_name(p, key->frame, name, sizeof name),
-		         print_place(p, key->line, where, sizeof where));
+		         print_place(line, key->line, where, sizeof where));
 	else if (key->line != PLUMB_NONE && key->line != key->frame)
-		snprintf(text, size, "%s at %s", print_place(p, key->frame, name, sizeof name),
-		         print_place(p, key->line, where, sizeof where));
+		snprintf(text, size, "%s at %s", print_frame(p, key->frame, name, sizeof name),
+		         print_place(line, key->line, where, sizeof where));
 	else if (p->frames[key->frame].kind == PLUMB_FRAME_PYTHON)
 		snprintf(text, size, "%s at %s", plumb_frame_label(p, key->frame),
-		         print_place(p, key->frame, where, sizeof where));
+		         key->line == key->frame
+		                 ? print_place(line, key->frame, where, sizeof where)
+		                 : print_frame(p, key->frame, where, sizeof where));
 	else if (key->sort == PLUMB_STEP_SAMPLE && plumb_text(p, p->frames[key->frame].source_file))
 		name_native(p, &p->frames[key->frame],
-		            print_place(p, key->frame, name, sizeof name), text, size);
+		            print_frame(p, key->frame, name, sizeof name), text, size);
 	else if (key->before != PLUMB_NONE)
-		snprintf(text, size, "%s in %s", print_place(p, key->frame, name, sizeof name),
-		         print_place(p, key->before, where, sizeof where));
+		snprintf(text, size, "%s in %s", print_frame(p, key->frame, name, sizeof name),
+		         print_frame(p, key->before, where, sizeof where));
 	else
-		print_place(p, key->frame, text, size);
+		print_frame(p, key->frame, text, size);
 	if (key->sort == PLUMB_STEP_SAMPLE && strlen(text) + sizeof BY_SAMPLES <= size)
 		strcat(text, BY_SAMPLES);
 	return text;
+}
+
+char *
+plumb_step_about(const struct plumb_moments *line, const struct plumb_step_key *key, char *text,
+                 size_t size)
+{
+	struct plumb_moments undivided = *line;
+
+	undivided.division = NULL;
+	return plumb_step_name(&undivided, key, text, size);
 }
 
 uint32_t

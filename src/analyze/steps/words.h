@@ -7,11 +7,14 @@
 
 /* "aten::mm at train.py:41", "nothing recorded, between train.py:40 and train.py:42". Returns TEXT
  * of SIZE bytes. */
-char *plumb_step_name(const struct plumb_profile *profile, const struct plumb_step_key *key,
+char *plumb_step_name(const struct plumb_moments *line, const struct plumb_step_key *key,
                       char *text, size_t size);
 
-/* The frame that says in which line it was: the person's, else that of what a sample met; or
- * PLUMB_NONE. */
+/* The same for the key of a finding: without numbers of layers. */
+char *plumb_step_about(const struct plumb_moments *line, const struct plumb_step_key *key,
+                       char *text, size_t size);
+
+/* The frame that says where it was: the place, else that of what a sample met; or PLUMB_NONE. */
 uint32_t plumb_step_line(const struct plumb_step_key *key);
 
 enum plumb_step_shown_kind {

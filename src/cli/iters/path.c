@@ -115,11 +115,17 @@ cell_what(const struct plumb_profile *p, const struct plumb_path_row *row,
 }
 
 static void
-cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *table)
+cell_where(const struct plumb_iters_path *paths, uint32_t frame, struct plumb_table *table)
 {
-	struct plumb_user_place place = plumb_user_place(p, frame);
+	struct plumb_user_place place = plumb_user_place(paths->profile, frame);
 	char text[1500];
 
+	if (plumb_division_is_part(paths->division, frame)) {
+		plumb_division_text(paths->profile, paths->division, frame, true, text,
+		                    sizeof text);
+		plumb_table_cell(table, text);
+		return;
+	}
 	plumb_table_cell(table,
 	                 place.file ? plumb_user_place_text(&place, false, text, sizeof text) : "");
 }
@@ -145,8 +151,7 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_table_cell(table, plumb_format_time(text, shown->savings[i]));
 		plumb_table_cell(table, plumb_path_kinds[row->kind]);
 		cell_what(paths->profile, row, table);
-		cell_where(paths->profile, row->frame == PLUMB_NONE ? row->sampled_user : row->user,
-		           table);
+		cell_where(paths, row->frame == PLUMB_NONE ? row->sampled_user : row->user, table);
 	}
 	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);

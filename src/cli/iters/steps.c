@@ -49,8 +49,8 @@ plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 		const char *name = text;
 
 		if (shown[i].kind == PLUMB_SHOWN_KEY)
-			plumb_step_name(iters->profile, &own->moments.keys.items[shown[i].key],
-			                text, sizeof text);
+			plumb_step_name(&own->moments, &own->moments.keys.items[shown[i].key], text,
+			                sizeof text);
 		else
 			name = shown[i].kind == PLUMB_SHOWN_GAPS ? "nothing recorded" : "other";
 		fprintf(out, "      %7s  %8s  ",
