@@ -99,7 +99,7 @@ LTO := -flto -flto-partition=one -ffat-lto-objects
 LTO := $(shell $(COLLECT_CC) $(LTO) -x c -S -o /dev/null /dev/null 2>/dev/null && echo '$(LTO)')
 endif
 endif
-KINDS := libplumb plumb collect tool unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
+KINDS := libplumb plumb collect tool tests unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
 COMMAND_libplumb = $(COLLECT_CC) $(COLLECT_OBJECTS) $(OPT) $(or $(LTO),-fno-lto) -shared $(LDFLAGS) \
                    -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
 $(BUILD)/libplumb.so: $(COLLECT_OBJECTS) $(BUILD)/commands/libplumb
@@ -141,23 +141,27 @@ $(ARCHIVES):
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 archives = $(if $(shell grep -l '"collect/' $(1)),$(ARCHIVES),$(BUILD)/tool.a)
-COMMAND_unit = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -fno-lto -pie $(1) $(LDFLAGS) \
-               $(TOOL_LIBS) -lcmocka
-$(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES) $(BUILD)/commands/unit
+COMMAND_tests = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -fno-lto -c
+$(BUILD)/tests/%.o: tests/%.c $(BUILD)/commands/tests | $(CUDA_INCLUDE)/cupti.h present
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(call COMMAND_unit,-o $@ $< $(call archives,$<))
+	$(Q)$(CCACHE) $(COMMAND_tests) -o $@ $<
+COMMAND_unit = $(CC) -fno-lto -pie $(1) $(OPT) $(CFLAGS) $(LDFLAGS) $(TOOL_LIBS) -lcmocka
+$(UNIT): $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES) $(BUILD)/commands/unit
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(call COMMAND_unit,-o $@ $< $(call archives,tests/unit/$*.c))
 
 # Fuzz targets: tests/fuzz/fuzz_*.c; `replay` feeds each its corpus, as a plain test.
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_MAIN ?= tests/fuzz/replay.c
+FUZZ_MAIN ?= $(BUILD)/tests/fuzz/replay.o
 replay: $(FUZZ)
 	@scripts/run-corpus.sh $^
-COMMAND_fuzz = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -fno-lto -pie $(FUZZ_MAIN) $(1) $(LDFLAGS) $(TOOL_LIBS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c) $(BUILD)/commands/fuzz
+COMMAND_fuzz = $(CC) -fno-lto -pie $(FUZZ_MAIN) $(1) $(OPT) $(CFLAGS) $(LDFLAGS) $(TOOL_LIBS)
+$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(ARCHIVES) $(filter %.o,$(FUZZ_MAIN)) $(BUILD)/commands/fuzz
 	@mkdir -p $(@D)
-	$(call say,CC  )
-	$(Q)$(call COMMAND_fuzz,-o $@ $< $(call archives,$<))
+	$(call say,LINK)
+	$(Q)$(call COMMAND_fuzz,-o $@ $< $(call archives,tests/fuzz/$*.c))
 fuzz-programs: $(FUZZ)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 fuzz: libfuzzer
