@@ -87,3 +87,9 @@ def test_no_loop(torch_python, tmp_path):
     assert made.done.returncode == 0, made.done.stderr
     assert not windows(made)
     assert query(made, "SELECT COUNT(*) FROM window_values") == [(0,)]
+
+
+def test_windows_can_be_left_out(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, PROGRAM, "done.json", folder=tmp_path, options=["--no-windows"])
+    assert made.done.returncode == 0, made.done.stderr
+    assert not windows(made) and query(made, "SELECT COUNT(*) FROM context_values")[0][0]
