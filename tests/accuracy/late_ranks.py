@@ -5,7 +5,8 @@
     python3 tests/accuracy/late_ranks.py [--plumb COMMAND] [--out FOLDER] [--ranks N] [--scenario NAME]… [--device cpu]
 
 Records each scenario without --trace and prints one line each, PASS or FAIL with what failed; exits 0 or 1. Needs
-PyTorch with CUDA, and N GPUs (default 2); on fewer, ranks share a GPU, and their kernels take turns. --device cpu only runs the programs, to see that they do.
+PyTorch with CUDA, and N GPUs (default 2). On fewer, ranks share a GPU, and their kernels take turns. --device cpu only
+runs the programs, to see that they do.
 
     ddp, fsdp        rank 1 sleeps for 20 ms in each step: the first finding says so, and the summary within 40 lines
     ddp-cpu          the same with --cpu: it names the line that sleeps
@@ -139,29 +140,40 @@ def check_late(session, kind, *more):
     path, summary = session.record(kind + "".join(more), kind, SLEEP_MS, *more)
     if session.options.device == "cpu":
         return
+    judge_late(session, path, bool(more))
     start = next(number for number, line in enumerate(summary) if "summary of the run" in line)
     said = [number - start for number, line in enumerate(summary) if "finding" in line and "for rank 1" in line]
     assert said and said[0] < 40, "\n".join(summary)
+
+
+def judge_late(session, path, sampled=False):
     first = session.findings(path)[0]
     evidence = first["evidence"]
     assert (first["rule"], evidence["cause"], evidence["why"]) == ("ranks", "late", "host"), first
     assert re.search(r"\bwaits? [\d.]+ ms of each [\d.]+ ms step for rank 1\b", first["title"]), first["title"]
     each = first["saving_ns"] / STEPS / 1e6
     assert 0.7 * SLEEP_MS < each < 1.3 * SLEEP_MS, f"{each:.1f} ms a step"
-    if more:
+    if sampled:
         assert (evidence["host_metric"], evidence["user_line"]) == ("wait.time", line_of("sleep")), first["title"]
 
 
 def check_even(session, kind):
     path, _ = session.record(f"{kind}-even", kind, 0)
+    judge_even(session, path)
+
+
+def judge_even(session, path):
     assert not [one for one in session.findings(path) if one["rule"] == "ranks"]
 
 
 def check_loader(session):
     before, _ = session.record("loader0", "loader0", 0)
     after, _ = session.record("loader4", "loader4", 0)
-    if session.options.device == "cpu":
-        return
+    if session.options.device != "cpu":
+        judge_loader(session, before, after)
+
+
+def judge_loader(session, before, after):
     host = session.json("diff", before, after)["host"]
     assert host and host["metric"] == "op.time", host
     assert any("DataLoader" in row["name"] for row in host["rows"]), host["rows"]
