@@ -59,8 +59,7 @@ PROGRAMS = {
                    needs=("torch_geometric",)),
     "triton": Program("triton_rows.py", "one launch for each 16 rows", r"(launch|short).*", needs=("triton",)),
     "cupy": Program("cupy_steps.py", "the host reads a number after each sweep", r"(wait|idle).*", needs=("cupy",)),
-    "jax": Program("jax_steps.py", "each step compiles", r"compil", 60, needs=("jax",)),
-    "jax-long": Program("jax_steps.py", "each step compiles", r"compil", 30, needs=("jax",)),
+    "jax": Program("jax_steps.py", "each fourth step compiles", r"compil", 200, needs=("jax",)),
     "cuda": Program("stages.cu", "each step copies the input again", r"cop(y|ies).*(load|stages)", 200),
     "decode": Program("decode_graph.py", "the host sleeps 4 ms between replays", r"idle.*", 600, needs=("torch",)),
     "epochs": Program("epochs.py", "evaluation reads each result on the host", r"(evaluate|LINE)", 60, 180, 2,
@@ -85,7 +84,8 @@ class Session:
     def record(self, name, program, kind):
         """The profile's path, and what was printed."""
         path = os.path.join(self.folder, f"{name}-{kind}.plumb")
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(), TRITON_CACHE_DIR=tempfile.mkdtemp())
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=tempfile.mkdtemp(), TRITON_CACHE_DIR=tempfile.mkdtemp(),
+                           XLA_PYTHON_CLIENT_PREALLOCATE="false")
         begin = time.monotonic()
         done = subprocess.run([*shlex.split(self.options.plumb), "run", *program.options, "-o", path, "--",
                                *self.command(program, kind)], capture_output=True, text=True, env=environment,
