@@ -6,7 +6,7 @@ import sys
 import pytest
 from plumbtest import run_program
 from test_mock_gpu import NEWEST, mock_environment
-from test_windows_ends import query
+from test_windows_ends import begin, query
 
 DEVICE = ("kernels", "kernel_ns", "copies", "copy_ns", "copy_bytes", "sets", "set_ns", "set_bytes", "busy_ns")
 SHAPE = ("shapes", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "static_shared_bytes",
@@ -36,9 +36,7 @@ def sums(made, metric, frame):
 
 
 def test_two_loops(made):
-    assert [row[:2] for row in query(made.path, """
-        SELECT kind, number, MIN(start_ns) AS start FROM windows w JOIN window_stretches s ON s.window = w.id
-        GROUP BY w.id ORDER BY start""")][:3] == [("startup", None), ("loop", 1), ("loop", 2)]
+    assert begin(made.path) == [("startup", None), ("loop", 1), ("loop", 2)]
 
 
 def test_values_of_all_kinds_are_the_whole(made):
@@ -80,7 +78,7 @@ def test_each_loop_has_its_own(made, metric, frame, value, rounds):
     loop = ("loop", 1 if rounds == "train" else 2)
     assert sum(total for total, _ in found.values()) == value * times
     assert all(total == value * count for total, count in found.values())
-    assert found[loop][1] > 0.75 * times
+    assert found[loop][1] > 0.6 * times
 
 
 def test_devices_by_loop(made):
@@ -88,6 +86,6 @@ def test_devices_by_loop(made):
         FROM window_devices d JOIN windows w ON w.id = d.window""")
     train, evaluate = (dict(zip(DEVICE, found["loop", number])) for number in (1, 2))
     for name, loop in (("train", train), ("evaluate", evaluate)):
-        assert 0.75 * made.rounds[name] < loop["kernels"] / 3 < made.rounds[name] + 0.25 * max(made.rounds.values())
-    assert train["set_bytes"] == 512 * train["sets"] and train["sets"] > 0.75 * made.rounds["train"]
-    assert evaluate["sets"] < 0.25 * made.rounds["train"]
+        assert 0.6 * made.rounds[name] < loop["kernels"] / 3 < made.rounds[name] + 0.4 * max(made.rounds.values())
+    assert train["set_bytes"] == 512 * train["sets"] and train["sets"] > 0.6 * made.rounds["train"]
+    assert evaluate["sets"] < 0.4 * made.rounds["train"]

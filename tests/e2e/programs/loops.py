@@ -69,12 +69,12 @@ def ranks():
 def rank():
     number = os.environ["RANK"]
     if number == "1":
-        loop("check", 1.5)
+        loop("check", 3)
     else:
-        set_up(1.5)
-    loop("train", 2)
+        set_up(3)
+    loop("train", 3)
     if number == "0":
-        loop("evaluate", 1.5)
+        loop("evaluate", 2.5)
     write(f"rank{number}")
 
 
