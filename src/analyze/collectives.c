@@ -7,12 +7,51 @@
 #include "model/collective.h"
 
 #define TOGETHER_NS 20000 /* that far apart ends may lie, or a quarter of the shortest */
+#define CLOCKS_NS 1000000 /* at most, by each clock */
 #define RANKS_MOST 512
 
 int64_t
-plumb_collectives_apart(int64_t shortest)
+plumb_collectives_apart(const struct plumb_collectives *found, int64_t shortest)
 {
-	return shortest / 4 > TOGETHER_NS ? shortest / 4 : TOGETHER_NS;
+	return found->clocks_ns + (shortest / 4 > TOGETHER_NS ? shortest / 4 : TOGETHER_NS);
+}
+
+/* How far the clocks of two processes may be off: the two greatest residuals. 0 if all ranks are on
+ * one host. */
+static int64_t
+clocks_of(const struct plumb_profile *p, const struct plumb_collectives *found)
+{
+	unsigned char *is = calloc((size_t)p->processes_count + 1, 1);
+	int64_t most[2] = { 0, 0 };
+	uint32_t host = PLUMB_NONE;
+	bool several = false;
+
+	for (uint32_t t = 0; is && t < p->tracks_count; t++) {
+		uint32_t process = p->tracks[t].process;
+
+		if (found->rank_of[t] == PLUMB_NONE || process >= p->processes_count)
+			continue;
+		is[process] = 1;
+		several |= host != PLUMB_NONE && host != p->processes[process].host;
+		host = p->processes[process].host;
+	}
+	for (uint32_t i = 0; is && several && i < p->clocks_count; i++) {
+		const struct plumb_clock *clock = &p->clocks[i];
+
+		if (clock->process >= p->processes_count || !is[clock->process] ||
+		    clock->device != PLUMB_NONE || clock->residual_ns <= most[1])
+			continue;
+		most[1] = clock->residual_ns;
+		if (most[1] > most[0]) {
+			most[1] = most[0];
+			most[0] = clock->residual_ns;
+		}
+	}
+	free(is);
+	/* Clocks that are off by more say nothing of what ends together. */
+	most[0] = most[0] < CLOCKS_NS ? most[0] : CLOCKS_NS;
+	most[1] = most[1] < CLOCKS_NS ? most[1] : CLOCKS_NS;
+	return !is ? -1 : most[0] + most[1];
 }
 
 /* ---- which spans are collectives ---- */
@@ -266,7 +305,8 @@ by_end(const void *x, const void *y)
 
 /* How many from M on are one. CLOSE: their ends must be close. */
 static uint32_t
-count_together(const struct plumb_collective_member *m, uint32_t count, bool close)
+count_together(const struct plumb_collectives *found, const struct plumb_collective_member *m,
+               uint32_t count, bool close)
 {
 	int64_t shortest = m->end_ns - m->start_ns;
 	uint32_t n = 1;
@@ -278,7 +318,7 @@ count_together(const struct plumb_collective_member *m, uint32_t count, bool clo
 		bool again = false;
 
 		length = length < shortest ? length : shortest;
-		apart = plumb_collectives_apart(length);
+		apart = plumb_collectives_apart(found, length);
 		for (uint32_t i = 0; i < n && !again; i++)
 			again = m[i].rank == m[n].rank;
 		if (!close && length > apart)
@@ -305,7 +345,7 @@ match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint3
 		bool serial = by == PLUMB_COLLECTIVES_BY_GROUP && name && strcmp(name, "SendRecv");
 		struct plumb_collective_set *set;
 
-		n = count_together(&m[i], count - i, !serial);
+		n = count_together(found, &m[i], count - i, !serial);
 		if (n < 2)
 			continue;
 		set = plumb_vec_add(&found->sets);
@@ -419,7 +459,8 @@ plumb_collectives_find_in(const struct plumb_gpu_work *work, struct plumb_collec
 
 	*found = (struct plumb_collectives){ 0 };
 	found->rank_of = find_ranks(work, &found->rank_count);
-	done = found->rank_of && is;
+	found->clocks_ns = found->rank_of ? clocks_of(p, found) : -1;
+	done = found->clocks_ns >= 0 && is;
 	for (uint32_t t = 0; done && found->rank_count > 1 && t < p->tracks_count; t++)
 		if (found->rank_of[t] != PLUMB_NONE)
 			done = add_track(work, t, found->rank_of[t], is, found);

@@ -12,7 +12,8 @@
  *  4. They have the same kernel name and end together.
  *
  * Spans end together if all of them run at some moment and their ends are close: within 20 µs or a
- * quarter of the shortest span. If the group is known, the length of the shortest span is close
+ * quarter of the shortest span. For ranks on different hosts, add how far their clocks are known to
+ * be off (plumb_clock.residual_ns). If the group is known, the length of the shortest span is close
  * enough, because operations of a group come one after another. A rank is a device of a process. It
  * is in a set at most once.
  *
@@ -61,6 +62,7 @@ struct plumb_collectives {
 	uint32_t *by_span; /* places in members, by span */
 	uint32_t *rank_of; /* by track: the rank of a stream that has work, else PLUMB_NONE */
 	uint32_t rank_count;
+	int64_t clocks_ns; /* how far apart clocks may be that agree: those of different hosts */
 };
 
 /* Finds all spans that are collectives. A profile of one rank has none. Call plumb_collectives_free
@@ -85,6 +87,6 @@ bool plumb_collectives_streams(struct plumb_collectives *found);
 /* By context: is its GPU work communication? Malloced; NULL: out of memory. */
 unsigned char *plumb_collective_contexts(const struct plumb_profile *profile);
 /* Private too: how far apart two ends may be if the shorter span lasts SHORTEST. */
-int64_t plumb_collectives_apart(int64_t shortest);
+int64_t plumb_collectives_apart(const struct plumb_collectives *found, int64_t shortest);
 
 #endif

@@ -159,7 +159,8 @@ count_pairs(struct streams *s, const struct ended *ended, uint32_t i, uint32_t c
 {
 	const struct plumb_collective_member *m = s->found->members.items,
 					     *own = &m[ended[i].member];
-	int64_t length = own->end_ns - own->start_ns, most = plumb_collectives_apart(length);
+	int64_t length = own->end_ns - own->start_ns,
+		most = plumb_collectives_apart(s->found, length);
 
 	for (uint32_t k = i + 1;
 	     k < count && k - i <= LOOK_AHEAD && ended[k].name == ended[i].name &&
@@ -170,7 +171,7 @@ count_pairs(struct streams *s, const struct ended *ended, uint32_t i, uint32_t c
 		int64_t theirs = other->end_ns - other->start_ns;
 
 		if (other->rank == own->rank || other->start_ns >= own->end_ns ||
-		    apart > plumb_collectives_apart(theirs < length ? theirs : length))
+		    apart > plumb_collectives_apart(s->found, theirs < length ? theirs : length))
 			continue;
 		if (!count_pair(s, s->channel_of[ended[i].member], s->channel_of[ended[k].member],
 		                apart))
@@ -220,7 +221,7 @@ is_firm(const struct streams *s, const struct link *link)
 	const int64_t *x = s->ends + a->first, *y = s->ends + b->first;
 	int64_t from = (x[0] > y[0] ? x[0] : y[0]);
 	int64_t to = x[a->count - 1] < y[b->count - 1] ? x[a->count - 1] : y[b->count - 1];
-	int64_t slack = plumb_collectives_apart(0);
+	int64_t slack = plumb_collectives_apart(s->found, 0);
 	uint32_t n = count_ends(s, a, from - slack, to + slack);
 	uint32_t others = count_ends(s, b, from - slack, to + slack);
 

@@ -20,8 +20,8 @@ struct told {
 static bool
 is_explained(const struct told *by, const struct told *told)
 {
-	int64_t ns = by->about->idle_ns > by->row->saving_ns ? by->about->idle_ns
-	                                                     : by->row->saving_ns;
+	int64_t ns =
+		by->about->idle_ns > by->row->saving_ns ? by->about->idle_ns : by->row->saving_ns;
 
 	return told->about->tells && by->about->tells > told->about->tells &&
 	       by->row->saving_ns != PLUMB_UNKNOWN && by->row->saving_ns > 0 &&

@@ -23,6 +23,7 @@
 #include "analyze/host_steps.h"
 #include "analyze/iterations.h"
 #include "base/format.h"
+#include "base/search.h"
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
@@ -33,8 +34,11 @@
 #define LITTLE 0.5        /* of what the others wait: late ranks wait less */
 #define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
 #define SAVING_MOST 9e18
-#define LISTED 64 /* ranks in the evidence, and all that come late */
-#define NAMED 4   /* ranks in a title */
+#define FEW_MOST 0.25  /* of the steps: then it is said in how many a rank is late, */
+#define FEW_HOLD 0.8   /* if these have so much of the waiting, */
+#define FEW_LEAST 0.25 /* and each so much of what the worst one has */
+#define LISTED 64      /* ranks in the evidence, and all that come late */
+#define NAMED 4        /* ranks in a title */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "ranks.waiting", 0.05, "share",
@@ -83,6 +87,16 @@ find_loop(struct plumb_late *l)
 		l->from_ns = from;
 		l->to_ns = to;
 		l->steps = level->count;
+		l->ends.count = 0;
+		for (uint32_t i = 0; !code && i < level->count; i++) {
+			int64_t *end = plumb_vec_add(&l->ends);
+
+			code = end ? 0 : PLUMB_ESYSTEM;
+			/* The last collective of a step may end after the loop's own stream. */
+			if (end)
+				*end = i + 1 < level->count ? level->items[i + 1].start_ns
+				                            : l->to_ns;
+		}
 	}
 	plumb_iterations_free(&found);
 	return code;
@@ -264,6 +278,57 @@ name_wait(const struct plumb_late *l, double ns, char *text, size_t size)
 	         isnan(l->steps) ? "" : "each ",
 	         plumb_format_time(whole, llround((double)(l->to_ns - l->from_ns) / steps)),
 	         isnan(l->steps) ? "" : " step");
+	return text;
+}
+
+/* Steps in which late ranks are waited for, if these are few. */
+struct few {
+	uint32_t steps; /* 0: they are not few, or not known */
+	double ns;      /* that each of the others waits in one of them, in the mean */
+};
+
+/* In most steps little is waited, and in a few much. */
+static bool
+find_few(const struct plumb_late *l, uint32_t late, struct few *few)
+{
+	double *waited = calloc((size_t)l->ends.count + 1, sizeof *waited);
+	double most = 0, sum = 0, held = 0;
+
+	*few = (struct few){ 0 };
+	for (uint32_t i = 0; waited && i < l->waits.sets.count; i++) {
+		const struct plumb_rank_set *set = &l->waits.sets.items[i];
+		uint32_t step = plumb_search(k, l->ends.count, l->ends.items[k] < set->end_ns);
+
+		if (set->pair || !is_in(l, set) || !l->late[set->last] || step >= l->ends.count)
+			continue;
+		for (uint32_t k = 0; k < set->wait_count; k++)
+			waited[step] += (double)l->waits.waits.items[set->first_wait + k].ns;
+	}
+	for (uint32_t i = 0; waited && i < l->ends.count; i++) {
+		most = fmax(most, waited[i]);
+		sum += waited[i];
+	}
+	for (uint32_t i = 0; waited && i < l->ends.count; i++)
+		if (waited[i] > 0 && waited[i] >= FEW_LEAST * most) {
+			held += waited[i];
+			few->steps++;
+		}
+	few->ns = few->steps ? held / few->steps / (l->taking_part - late) : 0;
+	if (held < FEW_HOLD * sum || few->steps > FEW_MOST * l->ends.count)
+		few->steps = 0;
+	free(waited);
+	return waited;
+}
+
+/* "in 1 of 100 steps, 60.0 ms," */
+static const char *
+name_few(const struct plumb_late *l, const struct few *few, char *text, size_t size)
+{
+	char wait[PLUMB_FORMAT_SIZE];
+
+	snprintf(text, size, "in %" PRIu32 " of %" PRIu32 " steps, %s%s,", few->steps,
+	         l->ends.count, plumb_format_time(wait, llround(few->ns)),
+	         few->steps == 1 ? "" : " each");
 	return text;
 }
 
@@ -515,12 +580,14 @@ draft_late(struct plumb_late *l, uint32_t late)
 	struct plumb_late_why why;
 	struct operation op;
 	struct plumb_draft draft;
+	struct few few;
 	uint32_t worst = PLUMB_NONE, waiting = l->taking_part - late;
 
 	for (uint32_t r = 0; r < l->waits.count; r++)
 		if (l->late[r] && (worst == PLUMB_NONE || l->caused[r] > l->caused[worst]))
 			worst = r;
-	if (plumb_late_explain(l, worst, &why) < 0 || !find_operation(l, true, &op))
+	if (plumb_late_explain(l, worst, &why) < 0 || !find_operation(l, true, &op) ||
+	    !find_few(l, late, &few))
 		return PLUMB_ESYSTEM;
 	describe_why(l, &why, late == 1, why_text, sizeof why_text);
 	plumb_draft_begin(&draft, "late", why.context);
@@ -529,12 +596,15 @@ draft_late(struct plumb_late *l, uint32_t late)
 	name_ranks(l, true, who, sizeof who);
 	plumb_draft_title(&draft, "%s %s %s for %s%s (late to %s %" PRIu64 " of %" PRIu64 " times)",
 	                  others, waiting == 1 ? "waits" : "wait",
-	                  name_wait(l, waited, wait, sizeof wait), who, why_text, op.name, op.late,
-	                  op.all);
+	                  few.steps ? name_few(l, &few, wait, sizeof wait)
+	                            : name_wait(l, waited, wait, sizeof wait),
+	                  who, why_text, op.name, op.late, op.all);
 	plumb_draft_advice(&draft, "%s", advice_for(&why));
 	write_common(l, &op, draft.evidence);
 	plumb_json_key_text(draft.evidence, "waiting",
 	                    plumb_format_share(cut, waited, (double)(l->to_ns - l->from_ns)));
+	plumb_json_key_quantity(draft.evidence, "late_steps",
+	                        few.steps ? few.steps : PLUMB_UNKNOWN);
 	write_why(l, &why, draft.evidence);
 	write_ranks(l, draft.evidence);
 	draft.saving_ns = llround(saving_of(l, late));
@@ -723,6 +793,7 @@ find_late(struct plumb_study *study)
 
 	if (!code && l.waits.sets.count)
 		code = look_at(&l);
+	plumb_vec_free(&l.ends);
 	plumb_rank_waits_free(&l.waits);
 	return code;
 }

@@ -9,10 +9,11 @@
 struct plumb_late {
 	struct plumb_study *study;
 	struct plumb_rank_waits waits;
-	int64_t from_ns, to_ns; /* what is looked at: the loop, if there is one */
-	double steps;           /* iterations in it; NAN: unknown */
-	int64_t notable_ns;     /* others wait as long for a rank that comes late */
-	double scale;           /* of the run to what is looked at */
+	int64_t from_ns, to_ns;  /* what is looked at: the loop, if there is one */
+	double steps;            /* iterations in it; NAN: unknown */
+	PLUMB_VEC(int64_t) ends; /* of each of these iterations; none: unknown */
+	int64_t notable_ns;      /* others wait as long for a rank that comes late */
+	double scale;            /* of the run to what is looked at */
 	/* By rank. */
 	int64_t *waited;     /* in collectives, exposed; not in pairs */
 	int64_t *caused;     /* what all others waited for it */

@@ -197,8 +197,8 @@ list_sets(struct plumb_rank_waits *w)
 /* The member that came last: by the clock if the ends say that the clocks agree, else the one that
  * took the shortest time. *STARTS is when it came, or INT64_MAX for clocks that differ. */
 static const struct plumb_collective_member *
-find_last(const struct plumb_collective_set *set, const struct plumb_collective_member *m,
-          int64_t *starts)
+find_last(const struct plumb_collectives *found, const struct plumb_collective_set *set,
+          const struct plumb_collective_member *m, int64_t *starts)
 {
 	const struct plumb_collective_member *last = m, *shortest = m;
 	int64_t end = m->end_ns, first_end = m->end_ns;
@@ -211,7 +211,7 @@ find_last(const struct plumb_collective_set *set, const struct plumb_collective_
 		end = m[i].end_ns > end ? m[i].end_ns : end;
 		first_end = m[i].end_ns < first_end ? m[i].end_ns : first_end;
 	}
-	if (end - first_end <= plumb_collectives_apart(set->shortest_ns) ||
+	if (end - first_end <= plumb_collectives_apart(found, set->shortest_ns) ||
 	    end - first_end <= set->shortest_ns) {
 		*starts = last->start_ns;
 		return last;
@@ -247,7 +247,7 @@ wait_in_set(struct finding *f, struct plumb_rank_set *own)
 	const struct plumb_collective_member *m = members_of(f->w, own->set), *last;
 	int64_t starts;
 
-	last = find_last(set, m, &starts);
+	last = find_last(&f->w->together, set, m, &starts);
 	own->last = last->rank;
 	own->least_ns = INT64_MAX;
 	own->opens = true;

@@ -18,7 +18,7 @@ struct plumb_study_about {
 	uint32_t device_gone;
 	uint32_t tells; /* as of a draft */
 	int64_t idle_ns;
-	bool judged;                  /* the saving decided the severity */
+	bool judged; /* the saving decided the severity */
 };
 
 struct plumb_study_findings {

@@ -147,6 +147,14 @@ first_side(const struct plumb_invocation *invocation)
 	return count == 2 ? 1 : 0;
 }
 
+/* Is operand I an option behind "--", where no options can be? */
+static bool
+is_late_option(const struct plumb_invocation *invocation, int i)
+{
+	return invocation->operands[i][0] == '-' && invocation->operands[i][1] &&
+	       (uint32_t)i >= first_side(invocation);
+}
+
 static int
 load_all(const struct plumb_invocation *invocation, struct plumb_profile *profiles,
          const struct plumb_window_choice *window, struct plumb_error *error)
@@ -154,7 +162,12 @@ load_all(const struct plumb_invocation *invocation, struct plumb_profile *profil
 	for (int i = 0; i < invocation->operand_count; i++)
 		if (plumb_load(&profiles[i], invocation->operands[i], PLUMB_LOAD_ALL, window,
 		               error) < 0)
-			return error->code;
+			return is_late_option(invocation, i)
+			               ? plumb_fail(error, PLUMB_EUSAGE,
+			                            "diff: after -- are only profiles; put %s "
+			                            "before it",
+			                            invocation->operands[i])
+			               : error->code;
 	return 0;
 }
 

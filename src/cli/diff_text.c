@@ -253,6 +253,20 @@ describe_row(const struct plumb_compared *c, const struct plumb_diff_row *row, b
 		         format_quantity(amount, c->unit, row->fused_amount));
 }
 
+/* A row on one side only came or went as a whole. (A measure on one side only is unknown on the
+ * other.) */
+static struct plumb_change
+change_of_row(const struct plumb_diff_row *row)
+{
+	struct plumb_change change = row->amount;
+
+	if (isnan(change.before) == isnan(change.after))
+		return change;
+	change.change = isnan(change.after) ? -change.before : change.after;
+	change.ratio = isnan(change.after) ? 0 : NAN;
+	return change;
+}
+
 static uint32_t
 depth_of(const struct plumb_diff_table *table, uint32_t row)
 {
@@ -292,7 +306,10 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 		memset(text, ' ', (size_t)indent);
 		describe_row(c, &c->table.rows[i], brief, text + indent,
 		             sizeof text - (size_t)indent);
-		add_cells(table, &c->table.rows[i].amount, c->unit, text);
+		struct plumb_change change = c->by == PLUMB_DIFF_ITERATION
+		                                     ? c->table.rows[i].amount
+		                                     : change_of_row(&c->table.rows[i]);
+		add_cells(table, &change, c->unit, text);
 	}
 	int code = print_and_free(table, out, width);
 	if (c->shown_count < c->table.count)
@@ -347,7 +364,8 @@ print_host(const struct plumb_compared *c, FILE *out, int width)
 		char text[2000];
 
 		describe_row(c, h->rows[i], is_brief(width), text, sizeof text);
-		add_cells(table, &h->rows[i]->amount, "ns", text);
+		struct plumb_change change = change_of_row(h->rows[i]);
+		add_cells(table, &change, "ns", text);
 	}
 	return print_and_free(table, out, width);
 }

@@ -183,12 +183,10 @@ plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int wid
 		const struct plumb_finding *f = &p->findings[i];
 		const char *title = plumb_text(p, f->title), *at = title ? title : PLUMB_DASH;
 		const char *severity = plumb_severity_name(f->severity);
-		const char *window = plumb_text(p, f->window);
-		bool in_loop = window && strcmp(window, "startup") != 0;
-		int left = width - 12 - (int)strlen(severity) - 2 - (in_loop ? 12 : 0);
+		int left = width - 12 - (int)strlen(severity) - 2;
 		char piece[8];
 
-		fprintf(out, "  %-10s%s%s: ", "finding", severity, in_loop ? " in the loop" : "");
+		fprintf(out, "  %-10s%s: ", "finding", severity);
 		if (plumb_columns(at) <= left) {
 			plumb_text_print(out, at);
 			fputc('\n', out);

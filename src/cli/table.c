@@ -221,6 +221,20 @@ print_cell(const struct plumb_table *table, FILE *out, size_t column, const char
 	print_shortened(out, text, width, table->columns[column].style);
 }
 
+/* A title says most at its begin, whatever the cells do. */
+static void
+print_title(const struct plumb_table *table, FILE *out, size_t column, int width)
+{
+	const char *text = table->columns[column].title;
+
+	if (plumb_columns(text) <= width) {
+		print_cell(table, out, column, text, width);
+		return;
+	}
+	print_part(out, text, 0, width - 1);
+	fputs(PLUMB_ELLIPSIS, out);
+}
+
 /* Nothing is printed after the last text of a row. A shortened wide character may leave a column
  * free. The next cell then starts one column early, which only looks a little worse. */
 static void
@@ -237,7 +251,10 @@ print_row(const struct plumb_table *table, FILE *out, const int *widths, char *c
 
 		if (columns) {
 			fprintf(out, "%*s", begin - at, "");
-			print_cell(table, out, c, text, widths[c]);
+			if (cells)
+				print_cell(table, out, c, text, widths[c]);
+			else
+				print_title(table, out, c, widths[c]);
 			at = table->columns[c].style != PLUMB_RIGHT && columns < widths[c]
 			             ? begin + columns
 			             : begin + widths[c];

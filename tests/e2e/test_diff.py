@@ -343,6 +343,16 @@ def test_what_one_side_lacks_is_unknown_there(tmp_path):
     assert ids[leaf["new_kernel"]["parent"]]["kind"] == "gpu_api"
     text = run_command(PLUMB, "diff", before, after).stdout
     assert "aten::old; only before" in text and "aten::new; only after" in text
+    old, new = (next(line for line in text.splitlines() if f"aten::{name}; only" in line) for name in ("old", "new"))
+    assert old.split()[0].startswith("-") and "-100.0 %" in old and new.split()[0].startswith("+"), text
+
+
+def test_options_after_the_profiles_of_the_second_side(tmp_path):
+    done = run_command(PLUMB, "diff", tmp_path / "a.plumb", "--", tmp_path / "b.plumb", "-n", "1")
+    assert done.returncode != 0 and "No such file" in done.stderr  # the profile is what is missing first
+    path = ROOT / "tests" / "data" / "h200_training.plumb"
+    done = run_command(PLUMB, "diff", path, "--", path, "-n", "1")
+    assert done.returncode != 0 and "after -- are only profiles; put -n before it" in done.stderr
 
 
 def test_a_narrow_terminal_keeps_names(tmp_path):

@@ -3,6 +3,7 @@
 What each rank does at which time is known (programs/mock_ranks.py), but each process reads the clocks itself: on a busy
 machine, these readings can be apart by more than the ends of a collective may be."""
 import json
+import re
 import sys
 
 import pytest
@@ -84,6 +85,30 @@ def test_late_now_and_then(tmp_path):
     found = findings(job(tmp_path, "sometimes", 2).path)["late"]
     assert found["evidence"]["late_times"] < 12 and found["evidence"]["of_times"] >= STEPS - 1
     assert near(found["saving_ns"], 60e6 * 6)
+    # 60 ms in each of these steps, but for what rank 0 is late itself.
+    told = re.match(r"rank 0 waits in (\d+) of (\d+) steps, ([\d.]+) ms each, for rank 1", found["title"])
+    assert told and int(told[1]) in (5, 6) and STEPS - 2 <= int(told[2]) <= STEPS and near(float(told[3]), 59.5), found["title"]
+    assert found["evidence"]["late_steps"] == int(told[1])
+
+
+def test_late_once(tmp_path):
+    """In the one step in which rank 1 is late, it comes late to each of four collectives."""
+    ranks = [Rank(rank=number) for number in range(2)]
+    for step in range(20):
+        for rank in ranks:
+            rank.now += 500.0  # so it is clear where a step begins
+        for part in range(4):
+            for rank in ranks:
+                rank.now += 5000.0 if rank.rank == 1 and step == 11 else 0
+                rank.operator("aten::mm", f"gemm{part}", 300)
+            all_reduce(ranks)
+        for rank in ranks:
+            rank.wait()
+    path = tmp_path / "job.plumb"
+    done = run_command(PLUMB, "import", *rank_files(tmp_path, ranks), "-o", path)
+    assert done.returncode == 0, done.stderr
+    found = findings(path)["late"]
+    assert re.match(r"rank 0 waits in 1 of (19|20) steps, (19|20)\.\d+ ms, for rank 1", found["title"]), found["title"]
 
 
 def test_late_in_turn(tmp_path):

@@ -22,15 +22,24 @@ struct made {
 	uint32_t stream[RANKS][2];
 };
 
+/* Each rank is on one of HOSTS, and the clock of each is off by RESIDUAL µs. */
 static void
-begin(struct made *m)
+begin_on(struct made *m, int hosts, int64_t residual)
 {
 	*m = (struct made){ .builder = plumb_builder_new() };
 	for (int i = 0; i < RANKS; i++) {
+		uint32_t host = plumb_builder_text(m->builder, i % hosts ? "b" : "a");
 		uint32_t process = plumb_builder_process(
 			m->builder,
 			&(struct plumb_process){
-				.pid = i, .rank = i, .host = PLUMB_NONE, .command = PLUMB_NONE });
+				.pid = i, .rank = i, .host = host, .command = PLUMB_NONE });
+		assert_int_equal(
+			plumb_builder_clock(m->builder,
+		                            &(struct plumb_clock){ .process = process,
+		                                                   .device = PLUMB_NONE,
+		                                                   .residual_ns = residual * US,
+		                                                   .readings = 9 }),
+			0);
 		uint32_t device = plumb_builder_device(
 			m->builder,
 			&(struct plumb_device){
@@ -46,6 +55,12 @@ begin(struct made *m)
 			                                           .stream = 20 + s,
 			                                           .gpu_context = 1 });
 	}
+}
+
+static void
+begin(struct made *m)
+{
+	begin_on(m, 1, 0);
 }
 
 /* A kernel of NCCL under its operation, from START to END µs. */
@@ -296,11 +311,32 @@ test_one_rank_has_none(void **state)
 	end(&m);
 }
 
+/* Ends are 100 µs apart. A quarter of the shorter kernel is 25 µs. Both clocks may be off. */
+static void
+test_clocks_of_hosts(void **state)
+{
+	static const struct {
+		int hosts, residual, found;
+	} cases[] = { { 2, 0, 0 }, { 2, 30, 0 }, { 2, 40, 1 }, { 1, 40, 0 } };
+	struct made m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin_on(&m, cases[i].hosts, cases[i].residual);
+		kernel(&m, 0, 0, "AllReduce", 1000, 1100);
+		kernel(&m, 1, 0, "AllReduce", 1090, 1200);
+		find(&m);
+		assert_int_equal(m.found.sets.count, cases[i].found);
+		end(&m);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_need_no_clock),
+		cmocka_unit_test(test_clocks_of_hosts),
 		cmocka_unit_test(test_kernels_of_one_number),
 		cmocka_unit_test(test_pairs_within_a_group),
 		cmocka_unit_test(test_ends_of_a_group),

@@ -330,6 +330,9 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	if (iters->found.newest)
 		fputs("from the newest GPU work of each device only; record with --trace for all\n",
 		      out);
+	/* Which rank the others wait for matters more than the lists of each. */
+	if (iters->track < 0)
+		plumb_iters_ranks_print(iters, out);
 	for (uint32_t t = 0; !code && t < iters->found.count; t++) {
 		const struct plumb_iteration_track *track = &iters->found.tracks[t];
 
@@ -342,8 +345,6 @@ print_all(const struct plumb_iters *iters, FILE *out)
 		if (!code)
 			code = plumb_iters_path_print(iters->paths, track, out);
 	}
-	if (!code && iters->track < 0)
-		plumb_iters_ranks_print(iters, out);
 	return code;
 }
 
