@@ -82,7 +82,9 @@ class UnitFailure(Exception):
 # waits may run side by side.
 ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_ranks_late.py": "waits",
          "test_waiting.py": "waits", "test_windows_find.py": "computes"}
-BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
+# These take longest, so they begin first: a long file at the end would leave a processor idle.
+LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_bad_times.py", "test_modules.py",
+        "test_compiled.py", "test_torture.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_guides.py"]
 
 
 @pytest.hookimpl(trylast=True)
@@ -90,7 +92,8 @@ def pytest_collection_modifyitems(items):
     """Long files first, those that need the machine last. In a file, the tests of one Python follow each other: a fixture
     that records with it is made once. pytest's own order goes back and forth between them, and between files."""
     pythons = list(dict.fromkeys(map(torch_python_of, items)))
-    items.sort(key=lambda item: (item.path.name not in BUILDERS, item.path.name in ALONE, item.path,
+    first = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: (first.get(item.path.name, len(LONG)), item.path.name in ALONE, item.path,
                                  pythons.index(torch_python_of(item))))
 
 

@@ -144,6 +144,21 @@ class Made:
         return dict(found)
 
 
+def calls_of_processes(made, name="aten::sin"):
+    """{pid: calls of the operator NAME}, only where there are any; an exec'd program adds to its
+    process."""
+    database = sqlite3.connect(made.path)
+    found = collections.Counter()
+    for pid, count in database.execute(
+            "SELECT p.pid, SUM(v.count) FROM context_values v JOIN metrics m ON m.id = v.metric "
+            "JOIN tracks t ON t.id = v.track JOIN processes p ON p.id = t.process "
+            "JOIN contexts c ON c.id = v.context JOIN frames f ON f.id = c.frame "
+            "WHERE m.name = 'op.duration' AND f.name = ? GROUP BY p.id", (name,)):
+        found[pid] += count
+    database.close()
+    return dict(found)
+
+
 def label(kind, name, flags):
     """An operator's name; a range's in quotes; work of the backward pass marked."""
     name = f'"{name}"' if kind == "range" else name

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad times: no space, full regions, programs that crash, are killed or close what is open, damaged
 profiles. Nothing that was recorded is lost, nothing crashes, and the exit code is the program's."""
-import concurrent.futures
+import json
 import os
 import pty
 import random
@@ -15,8 +15,8 @@ import time
 
 import pytest
 from conftest import PLUMB, run_command, torch_pythons
-from plumbtest import (LIMIT_S, PROGRAMS, Made, check_sums, environment_for_programs, recorded,
-                       run_program)
+from plumbtest import (LIMIT_S, PROGRAMS, Made, calls_of_processes, check_sums, environment_for_programs,
+                       recorded, run_program)
 
 WORK = "work:@work > aten::neg"
 
@@ -72,26 +72,31 @@ def test_closing_every_descriptor(any_torch_python, tmp_path):
     check_work(made, 500)
 
 
-def test_daemon_threads_at_exit(torch_python, tmp_path):
-    """Threads run operators while the interpreter ends, thirty times."""
-    def once(number):
-        how = ("daemons", "daemons_exit", "daemons_inside")[number % 3]
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        made = run_program(torch_python, "endings.py", how, folder=folder)
-        assert made.done.returncode in codes[how], (how, made.done.stderr)
-        assert made.tree("work") == {made.expand(WORK): 10}
-        assert how == "daemons_inside" or made.tree("forever")
-        operators = made.ledger("operator")
-        assert operators["attributed"] <= operators["received"] <= operators["attributed"] + 6
-    # Up to Python 3.13 a daemon thread that wants to go on in Python is unwound through PyTorch's
-    # C++, which ends many such programs with SIGABRT, plumb or not.
-    plain = run_program(torch_python, "endings.py", "daemons", folder=tmp_path, plumb=False)
-    codes = {"daemons": {0, -signal.SIGABRT if plain.done.returncode < 0 else 0},
-             "daemons_exit": {5}, "daemons_inside": {0}}
-    assert plain.done.returncode in (0, -signal.SIGABRT)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(once, range(30 if torch_python == torch_pythons()[0] else 9)))
+@pytest.mark.parametrize("how", ["daemons", "daemons_exit", "daemons_inside"])
+def test_daemon_threads_at_exit(torch_python, how, tmp_path):
+    """Threads run operators while the interpreter ends: in a program, and in children of it, which spare starts of PyTorch."""
+    children = 9 if torch_python == torch_pythons()[0] else 2
+    codes = {5 if how == "daemons_exit" else 0}
+    if how == "daemons":
+        # Up to Python 3.13 a daemon thread that wants to go on in Python is unwound through PyTorch's
+        # C++, which ends many such programs with SIGABRT, plumb or not.
+        plain = run_program(torch_python, "endings.py", how, folder=tmp_path, plumb=False)
+        assert plain.done.returncode in (0, -signal.SIGABRT)
+        codes.add(-signal.SIGABRT if plain.done.returncode < 0 else 0)
+    made = run_program(torch_python, "endings.py", f"{how}*{children}", folder=tmp_path)
+    printed, = [line for line in made.done.stdout.splitlines() if line.startswith("[")]
+    ends = [made.done.returncode, *json.loads(printed)]
+    assert len(ends) == children + 1 and set(ends) <= codes, made.done.stderr
+    assert made.by_track("work") == {made.expand(WORK): [10] * len(ends)}
+    assert len(calls_of_processes(made, "aten::exp")) == (0 if how == "daemons_inside" else len(ends))
+    received, attributed = (count_by_process(made, fate) for fate in ("received", "attributed"))
+    assert len(received) == len(ends)
+    assert all(attributed[process] <= received[process] <= attributed[process] + 6 for process in received)
+
+
+def count_by_process(made, fate):
+    """{process: operators of that FATE} of the ledger."""
+    return {row.process: row.count for row in made.profile.ledger if (row.source, row.fate) == ("operator", fate)}
 
 
 # ---- signals ----

@@ -1,35 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every way in which a program makes processes becomes one profile, with each process's own operators."""
-import collections
 import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import time
 
 import pytest
 from conftest import PLUMB, ROOT, run_command, torch_version
-from plumbtest import (LIMIT_S, PROGRAMS, Made, check_sums, environment_for_programs, recorded,
-                       run_program)
+from plumbtest import (LIMIT_S, PROGRAMS, Made, calls_of_processes, check_sums, environment_for_programs,
+                       recorded, run_program)
 
 PROGRAM = "processes.py"
-
-
-def calls_of_processes(made, name="aten::sin"):
-    """{pid: calls of the operator NAME}, only where there are any; an exec'd program adds to its
-    process."""
-    database = sqlite3.connect(made.path)
-    found = collections.Counter()
-    for pid, count in database.execute(
-            "SELECT p.pid, SUM(v.count) FROM context_values v JOIN metrics m ON m.id = v.metric "
-            "JOIN tracks t ON t.id = v.track JOIN processes p ON p.id = t.process "
-            "JOIN contexts c ON c.id = v.context JOIN frames f ON f.id = c.frame "
-            "WHERE m.name = 'op.duration' AND f.name = ? GROUP BY p.id", (name,)):
-        found[pid] += count
-    database.close()
-    return dict(found)
 
 
 def calls(made, name="aten::sin"):

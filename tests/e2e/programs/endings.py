@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs COUNT operators and then ends as it is told: endings.py HOW [COUNT [FILE]]."""
+"""Runs COUNT operators and then ends as it is told: endings.py HOW [COUNT [FILE]]. HOW*N: N children do so before it, one
+after another; it prints how they ended."""
 import ctypes
+import json
 import os
 import resource
 import signal
@@ -10,7 +12,7 @@ import time
 
 import torch
 
-how = sys.argv[1]
+how, _, children = sys.argv[1].partition("*")
 count = int(sys.argv[2]) if len(sys.argv) > 2 else 10
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 x = torch.ones(4)
@@ -123,7 +125,7 @@ def too_deep():
 
 def still_inside():
     """Other threads are in one operator for longer than the program lives."""
-    matrix = torch.rand(4000, 4000)
+    matrix = torch.ones(4000, 4000)
     for _ in range(2):
         threading.Thread(target=torch.mm, args=(matrix, matrix), daemon=True).start()
     time.sleep(0.05)
@@ -153,6 +155,19 @@ endings = {
     "daemons_inside": lambda: (work(), still_inside()),
     "daemons_exit": lambda: (work(), at_once(), os._exit(5)),
 }
+def fork_children(number):
+    """Returns in each child, and then in this process."""
+    ends = []
+    while len(ends) < number:
+        child = os.fork()
+        if not child:
+            return
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(json.dumps(ends), flush=True)
+
+
 print("begun", flush=True)
+if children:
+    fork_children(int(children))
 endings[how]()
 print("ended", flush=True)
