@@ -136,7 +136,10 @@ enum plumb_aggregation {
 	X(GPU_FREE_BYTES, 34, "gpu.free_bytes", "byte", SUM, "gpu",                                \
 	  "bytes of device memory that driver calls freed")                                        \
 	X(GPU_NODES, 35, "gpu.nodes", "count", SUM, "gpu",                                         \
-	  "graph nodes executed in replays that were timed as a whole")
+	  "graph nodes executed in replays that were timed as a whole")                            \
+	X(HOST_TIME, 36, "host.time", "ns", SUM, "watch",                                          \
+	  "time of a process's main thread by Python path, seen from outside about ten times a "   \
+	  "second")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
@@ -250,7 +253,8 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
 	X(REPLAY, 29, "gpu.replay", "graph replays with one record each")                          \
 	X(IMPORT, 30, "import", "events of a trace file")                                          \
-	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")
+	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")             \
+	X(HOST_SAMPLE, 32, "host.sample", "looks at a main thread")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

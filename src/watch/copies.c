@@ -11,21 +11,17 @@
  */
 #include "watch/copies.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/vec.h"
 #include "base/words.h"
 #include "region/copies.h"
-#include "region/reader.h"
 
 enum {
 	LOOK_MS = 100,    /* between two looks, at least */
@@ -54,7 +50,6 @@ struct chunk {
 };
 
 struct region {
-	ino_t inode;
 	struct plumb_region_header *header;
 	size_t size;
 	uint64_t next; /* chunks up to here are known */
@@ -79,7 +74,8 @@ struct part {
 };
 
 struct plumb_copies {
-	const char *folder;
+	struct plumb_watch_regions *all;
+	struct plumb_host *host; /* NULL: the main threads are not looked at */
 	PLUMB_VEC(struct region) regions;
 	struct part parts[ROOM];
 	uint32_t part_count;
@@ -97,63 +93,31 @@ clock_ns(clockid_t clock)
 
 /* ---- regions and their records ---- */
 
-static bool
-is_known(const struct plumb_copies *copies, ino_t inode)
-{
-	for (uint32_t i = 0; i < copies->regions.count; i++)
-		if (copies->regions.items[i].inode == inode)
-			return true;
-	return false;
-}
-
-static void
-open_region(struct plumb_copies *copies, int folder, const char *name)
-{
-	struct stat status = { 0 };
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	void *map = MAP_FAILED;
-	struct region *region;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	    status.st_size > PLUMB_REGION_HEADER_SIZE && !is_known(copies, status.st_ino))
-		map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return;
-	struct plumb_region_header *header = map;
-	if (memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof header->magic) ||
-	    header->size != (uint64_t)status.st_size || !header->pid ||
-	    !(region = plumb_vec_add(&copies->regions))) {
-		munmap(map, (size_t)status.st_size);
-		return;
-	}
-	*region = (struct region){ .inode = status.st_ino,
-		                   .header = header,
-		                   .size = (size_t)status.st_size,
-		                   .next = PLUMB_REGION_HEADER_SIZE };
-}
-
+/* One of ours for each of the run's, in the same order. */
 static void
 find_regions(struct plumb_copies *copies)
 {
-	DIR *folder = opendir(copies->folder);
-	struct dirent *entry;
-
-	if (!folder)
-		return;
-	while ((entry = readdir(folder)))
-		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
-			open_region(copies, dirfd(folder), entry->d_name);
-	closedir(folder);
+	plumb_watch_regions_find(copies->all);
+	while (copies->regions.count < copies->all->regions.count) {
+		struct region *region = plumb_vec_add(&copies->regions);
+		if (!region) {
+			copies->no_memory = true;
+			return;
+		}
+		const struct plumb_watch_region *own =
+			copies->all->regions.items[copies->regions.count - 1];
+		*region = (struct region){ .header = plumb_watch_region_header(own),
+			                   .size = own->tree.size,
+			                   .next = PLUMB_REGION_HEADER_SIZE };
+	}
 }
 
+/* The places of the main thread are too few in a look to compare. */
 static bool
 metric_is_time(uint32_t metric)
 {
-	return metric < PLUMB_METRIC_COUNT && plumb_metrics[metric].unit &&
-	       plumb_metrics[metric].aggregation == PLUMB_SUM &&
+	return metric != PLUMB_METRIC_HOST_TIME && metric < PLUMB_METRIC_COUNT &&
+	       plumb_metrics[metric].unit && plumb_metrics[metric].aggregation == PLUMB_SUM &&
 	       strcmp(plumb_metrics[metric].unit, "ns") == 0;
 }
 
@@ -554,6 +518,8 @@ look(struct plumb_copies *copies)
 	bool has_work = false;
 
 	find_regions(copies);
+	if (copies->host)
+		plumb_host_look(copies->host);
 	*part = (struct part){ .start = copies->since };
 	for (uint32_t i = 0; i < copies->regions.count && !copies->no_memory; i++)
 		has_work |= look_at_region(copies, i, part);
@@ -573,12 +539,13 @@ look(struct plumb_copies *copies)
 /* ---- from outside ---- */
 
 struct plumb_copies *
-plumb_copies_new(const char *folder)
+plumb_copies_new(struct plumb_watch_regions *regions, struct plumb_host *host)
 {
 	struct plumb_copies *copies = calloc(1, sizeof *copies);
 
 	if (copies) {
-		copies->folder = folder;
+		copies->all = regions;
+		copies->host = host;
 		copies->since = clock_ns(CLOCK_MONOTONIC);
 		copies->not_before = copies->since + UINT64_C(1000000) * LOOK_MS;
 	}
@@ -658,7 +625,7 @@ write_copies(const struct plumb_copies *copies)
 	char path[4096];
 	int fd;
 
-	if (snprintf(path, sizeof path, "%s/%s", copies->folder, PLUMB_COPIES_NAME) >=
+	if (snprintf(path, sizeof path, "%s/%s", copies->all->folder, PLUMB_COPIES_NAME) >=
 	    (int)sizeof path)
 		return;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -688,7 +655,6 @@ plumb_copies_end(struct plumb_copies *copies)
 		free(copies->parts[i].entries);
 	for (uint32_t i = 0; i < copies->regions.count; i++) {
 		struct region *region = &copies->regions.items[i];
-		munmap(region->header, region->size);
 		plumb_vec_free(&region->chunks);
 		plumb_vec_free(&region->items);
 	}
