@@ -27,7 +27,7 @@ void plumb_wait_settle(struct plumb_thread *thread);
  * callback and at every sample, because the thread may get another thread state. */
 void plumb_wait_tell_where(struct plumb_thread *thread);
 
-/* Where only main threads are looked at (no --cpu): the same for the calling THREAD if it is one. */
+/* The same without --cpu, for the calling THREAD if it is a main one. */
 void plumb_wait_tell_main(struct plumb_thread *thread);
 
 /* plumb has just met Python. A thread that is recorded may wait before its next sample. A main

@@ -129,8 +129,7 @@ is_reason(const struct plumb_region_reader *reader, const struct plumb_record_en
 	size_t bytes, length = sizeof end - 1;
 	const char *key = plumb_region_string(reader, fact->key, &bytes);
 
-	return key && bytes > length && !memcmp(key + bytes - length, end, length) &&
-	       !(bytes == strlen("host.off") && !memcmp(key, "host.off", bytes));
+	return key && bytes > length && !memcmp(key + bytes - length, end, length);
 }
 
 /* Does it tell of more than that a process was there, and what plumb saw from outside? */

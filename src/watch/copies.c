@@ -24,8 +24,9 @@
 #include "region/copies.h"
 
 enum {
-	LOOK_MS = 100,    /* between two looks, at least */
-	COST_SHARE = 200, /* looking takes at most this part of one processor, 0.5 % */
+	LOOK_MS = 100,        /* between two looks, at least */
+	COST_SHARE = 200,     /* looking takes at most this part of one processor, 0.5 %, … */
+	COST_FREE = 20000000, /* … and these ns: the first looks map regions and learn names */
 	ROOM = PLUMB_COPIES_PARTS + 1,
 };
 /* A clear border costs so much of what the clearest one does, or so often as much as one between
@@ -80,6 +81,7 @@ struct plumb_copies {
 	struct part parts[ROOM];
 	uint32_t part_count;
 	uint64_t not_before, looks, since;
+	uint64_t begin, spent; /* ns of CPU time */
 	bool no_memory;
 };
 
@@ -546,7 +548,7 @@ plumb_copies_new(struct plumb_watch_regions *regions, struct plumb_host *host)
 	if (copies) {
 		copies->all = regions;
 		copies->host = host;
-		copies->since = clock_ns(CLOCK_MONOTONIC);
+		copies->begin = copies->since = clock_ns(CLOCK_MONOTONIC);
 		copies->not_before = copies->since + UINT64_C(1000000) * LOOK_MS;
 	}
 	return copies;
@@ -562,10 +564,13 @@ plumb_copies_look(struct plumb_copies *copies)
 	if (now >= copies->not_before) {
 		uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		look(copies);
-		uint64_t spent = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) * COST_SHARE;
-		uint64_t least = UINT64_C(1000000) * LOOK_MS;
+		copies->spent += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+		uint64_t over = copies->spent > COST_FREE ? copies->spent - COST_FREE : 0;
+		uint64_t earned = copies->begin + over * COST_SHARE;
 		now = clock_ns(CLOCK_MONOTONIC);
-		copies->not_before = now + (spent > least ? spent : least);
+		copies->not_before = now + UINT64_C(1000000) * LOOK_MS;
+		if (copies->not_before < earned)
+			copies->not_before = earned;
 	}
 	return (int)((copies->not_before - now) / 1000000) + 1;
 }

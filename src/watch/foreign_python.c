@@ -29,8 +29,8 @@ enum {
 	LIST_NEXT = 8,
 	FRAME_BYTES = 512, /* no offset into a frame lies beyond */
 	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
-	LOOKS = 8,         /* of a glimpse, … */
-	LOOKS_AT_REST = 4, /* … when nothing changes at all */
+	LOOKS = 6,         /* of a glimpse, … */
+	LOOKS_AT_REST = 3, /* … when nothing changes at all */
 	PAUSE_MOST = 1024, /* steps of a short loop between two looks */
 	LARGEST_TABLE = 1 << 24,
 };
@@ -220,7 +220,7 @@ see_frame(struct plumb_foreign *memory, const struct plumb_region_python *python
 	return true;
 }
 
-/* The frames as one look sees them, outermost first. Returns how many; 0: it sees no end of them. */
+/* The frames as one look sees them, outermost first. Returns how many; 0: it sees no end. */
 static uint32_t
 see_frames(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
            uint64_t self, struct plumb_foreign_seen *frames)

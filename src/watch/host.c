@@ -9,7 +9,8 @@
 
 enum {
 	THREADS_MAX = 1000000, /* in a process: a damaged chain may go round */
-	TREE_SHARE = 16,       /* contexts take at most this part of a region */
+	LAST_MS = 300,   /* a process that ended so long after the last look: nobody knows where */
+	TREE_SHARE = 16, /* contexts take at most this part of a region */
 };
 
 struct process {
@@ -17,7 +18,6 @@ struct process {
 		newest;  /* the main one's THREAD record; the newest when it was looked for */
 	uint64_t looked; /* when; 0: not yet */
 	plumb_id node;   /* where it was then */
-	enum plumb_fate fate;
 	bool over;
 	struct plumb_watch_python python;
 };
@@ -68,12 +68,14 @@ add_time(struct plumb_watch_region *region, struct process *process,
 	uint64_t from = process->looked ? process->looked : record->start;
 	if (from < since)
 		from = since;
+	enum plumb_fate fate = process->node ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NO_STACK;
 	process->looked = now;
 	if (now > from)
 		plumb_watch_tree_add(tree, host_time,
-		                     process->node ? process->node
-		                                   : plumb_watch_tree_unknown(tree, "[unknown]"),
-		                     process->thread, now - from, process->fate);
+		                     process->node
+		                             ? process->node
+		                             : plumb_watch_tree_unknown(tree, PLUMB_UNKNOWN_PLACE),
+		                     process->thread, now - from, fate);
 }
 
 static void
@@ -90,6 +92,8 @@ look_at_process(struct plumb_host *host, struct plumb_watch_region *region, stru
 	region->tree.most = region->tree.size / TREE_SHARE;
 	if (atomic_load(&header->state) != PLUMB_REGION_RECORDING) {
 		process->over = true;
+		if (process->looked && end > process->looked + LAST_MS * UINT64_C(1000000))
+			process->node = 0;
 		if (process->looked && end > process->looked)
 			add_time(region, process, record, end, since);
 		return;
@@ -98,7 +102,6 @@ look_at_process(struct plumb_host *host, struct plumb_watch_region *region, stru
 	host->glimpser.stack.error = 0;
 	process->node =
 		plumb_watch_place_glimpse(&host->glimpser, &process->python, &region->tree, record);
-	process->fate = process->node ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NO_STACK;
 	/* A process that was killed has no end. */
 	if (host->glimpser.stack.error == ESRCH)
 		process->over = true;

@@ -16,8 +16,8 @@
 
 enum { LOCATIONS_MAX = 65536 };
 
-/* The kernel does not let plumb read the memory: plumb says it once, and does not try again. WHAT is
- * lost. */
+/* The kernel does not let plumb read the memory: plumb says it once with WHAT is lost, and does not
+ * try again. */
 static void
 refuse_memory(struct plumb_watch_python *python, struct plumb_watch_tree *tree, int error,
               const char *key, const char *what)
@@ -261,7 +261,7 @@ plumb_watch_place_glimpse(struct plumb_watch_glimpser *glimpser, struct plumb_wa
 	check_locations(reader, python, told->codes_freed);
 	if (!plumb_foreign_python_glimpse(&glimpser->stack, &reader->shape, state, thread->self,
 	                                  glimpse)) {
-		refuse_memory(python, tree, glimpser->stack.error, "host.off",
+		refuse_memory(python, tree, glimpser->stack.error, "host.unread",
 		              "where its main thread is stays unknown");
 		return 0;
 	}

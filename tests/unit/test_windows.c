@@ -86,7 +86,7 @@ test_startup(void **state)
 
 	(void)state;
 	assert_int_equal(plumb_startup_find(&startup, &s), 0);
-	assert_true(s.sampled);
+	assert_int_equal(s.metric, PLUMB_METRIC_CPU_TIME);
 	assert_int_equal(s.ns[PLUMB_STARTUP_IMPORTS], 2800 * WINDOWS_MS);
 	/* Waiting counts, too. */
 	assert_int_equal(s.ns[PLUMB_STARTUP_COMPILING], 6000 * WINDOWS_MS);
