@@ -14,6 +14,8 @@
  * call of an operator loads code and is no part of what repeats. Python's own time is then not
  * seen. No saving is greater than the time that the devices idled.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -368,18 +370,28 @@ find_waits(struct latency *l)
 static int
 draft_idle(struct latency *l)
 {
-	char idle[PLUMB_FORMAT_SIZE], span[PLUMB_FORMAT_SIZE];
+	char idle[PLUMB_FORMAT_SIZE], span[PLUMB_FORMAT_SIZE], where[420], looked[500] = "";
 	struct plumb_study *s = l->study;
+	struct plumb_latency_looks looks;
 	struct plumb_draft draft;
 	int64_t host = 0;
+
+	if (plumb_latency_looks_find(l, &looks))
+		return PLUMB_ESYSTEM;
+	if (looks.line != PLUMB_NONE) {
+		plumb_study_line(s, looks.line, where, sizeof where);
+		snprintf(looked, sizeof looked,
+		         "; the main thread was at %s in %" PRIu64 " of %" PRIu64 " looks", where,
+		         looks.at, looks.count);
+	}
 
 	for (uint32_t c = 0; c < s->profile->contexts_count; c++)
 		host = plumb_add(host, l->host[c]);
 	plumb_draft_begin(&draft, "idle", 0);
 	plumb_draft_key(&draft, "idle");
-	plumb_draft_title(&draft, "the GPU idles %s of the %s from its first work to its last",
+	plumb_draft_title(&draft, "the GPU idles %s of the %s from its first work to its last%s",
 	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
-	                  plumb_format_time(span, s->span_ns));
+	                  plumb_format_time(span, s->span_ns), looked);
 	plumb_draft_advice(
 		&draft, "%s",
 		l->sampled ? "No single part of the program explains it: it may be start-up, "
@@ -389,6 +401,10 @@ draft_idle(struct latency *l)
 			? "The trace does not say what the CPU did meanwhile. Record CPU samples "
 			  "too, or record with plumb run --trace --cpu. In a short program "
 			  "start-up alone can be the reason."
+		: looks.line != PLUMB_NONE
+			? "The GPU waits for what the main thread does at this line. plumb report "
+			  "--metric host.time --by context shows the calls below it, and plumb run "
+			  "--cpu says whether it computes or waits."
 			: "The profile has only operators, not what else the CPU did meanwhile. "
 			  "Record again with plumb run --cpu. In a short program start-up alone "
 			  "can be the reason.");
@@ -396,6 +412,12 @@ draft_idle(struct latency *l)
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
 	draft.tells = PLUMB_TELLS_IDLE;
+	if (looks.line != PLUMB_NONE) {
+		plumb_study_line_json(s, draft.evidence, looks.line);
+		plumb_json_key_quantity(draft.evidence, "line_ns", looks.ns);
+		plumb_json_key_quantity(draft.evidence, "line_looks", (int64_t)looks.at);
+		plumb_json_key_quantity(draft.evidence, "looks", (int64_t)looks.count);
+	}
 	draft.saving_ns = l->idle_ns;
 	/* Without the host's work its critical path cannot say what the GPU waits for. */
 	draft.host = host >= l->idle_ns / 10;

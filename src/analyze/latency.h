@@ -26,6 +26,16 @@ struct latency {
 	uint32_t found;   /* findings */
 };
 
+/* Where the main threads of processes that use a GPU were for most of the loop. */
+struct plumb_latency_looks {
+	uint32_t line;  /* your line; PLUMB_NONE: no line stands out, or nobody looked */
+	uint64_t at;    /* looks that found them there, … */
+	uint64_t count; /* … of so many */
+	int64_t ns;     /* the time that those stand for */
+};
+/* PLUMB_ESYSTEM: no memory. */
+int plumb_latency_looks_find(const struct latency *latency, struct plumb_latency_looks *looks);
+
 /* Cores and the devices' idle share into the evidence. */
 void plumb_latency_evidence(const struct latency *latency, struct plumb_json *json);
 /* NS, or the idle time where that is less. */

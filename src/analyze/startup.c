@@ -7,6 +7,7 @@
 #include "analyze/startup.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/study.h"
 #include "base/format.h"
@@ -59,10 +60,10 @@ static const char *const advice[PLUMB_STARTUP_KINDS] = {
 /* ---- which thread ---- */
 
 static bool
-is_host_time(uint32_t metric, bool sampled)
+is_host_time(uint32_t metric, uint32_t chosen)
 {
-	return sampled ? metric == PLUMB_METRIC_CPU_TIME || metric == PLUMB_METRIC_WAIT_TIME
-	               : metric == PLUMB_METRIC_OP_TIME;
+	return metric == chosen ||
+	       (metric == PLUMB_METRIC_WAIT_TIME && chosen == PLUMB_METRIC_CPU_TIME);
 }
 
 /* By process: how much of METRIC its main thread has. Malloced. */
@@ -112,22 +113,26 @@ find_most(const struct plumb_profile *p, const int64_t *sums, const bool *candid
 	return best;
 }
 
-/* Sets the process whose main thread does most, and by what that is known. False: no memory. */
+/* Sets the process whose main thread does most, and by what that is known: the first that tells
+ * anything. False: no memory. */
 static bool
 choose_process(const struct plumb_profile *p, struct plumb_startup *startup)
 {
-	int64_t *samples = add_main_threads(p, PLUMB_METRIC_CPU_TIME);
+	static const uint32_t metrics[] = { PLUMB_METRIC_CPU_TIME, PLUMB_METRIC_HOST_TIME,
+		                            PLUMB_METRIC_OP_TIME };
 	int64_t *operators = add_main_threads(p, PLUMB_METRIC_OP_TIME);
 	bool *candidates = operators ? find_candidates(p, operators) : NULL;
-	bool ok = samples && candidates;
+	bool ok = candidates;
 
-	if (ok) {
-		startup->process = find_most(p, samples, candidates);
-		startup->sampled = startup->process != PLUMB_NONE;
-		if (!startup->sampled)
-			startup->process = find_most(p, operators, candidates);
+	for (size_t i = 0;
+	     ok && startup->process == PLUMB_NONE && i < sizeof metrics / sizeof *metrics; i++) {
+		int64_t *sums = add_main_threads(p, metrics[i]);
+		startup->metric = metrics[i];
+		if (sums)
+			startup->process = find_most(p, sums, candidates);
+		ok = sums;
+		free(sums);
 	}
-	free(samples);
 	free(operators);
 	free(candidates);
 	return ok;
@@ -155,6 +160,16 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 	}
 }
 
+/* Time of which plumb does not know where it went; only host.time and wait.time have it. */
+static bool
+is_unknown_place(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = frame->kind == PLUMB_FRAME_NATIVE ? plumb_text(p, frame->name) : NULL;
+
+	return name && !strcmp(name, PLUMB_UNKNOWN_PLACE);
+}
+
 /* Is it time of the thread that counts? */
 static bool
 is_counted(const struct plumb_profile *p, const struct plumb_value *v,
@@ -162,9 +177,10 @@ is_counted(const struct plumb_profile *p, const struct plumb_value *v,
 {
 	const struct plumb_track *t = v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
 
-	return t && is_host_time(v->metric, startup->sampled) && v->sum > 0 &&
-	       t->kind == PLUMB_TRACK_THREAD && t->process == startup->process &&
-	       t->process < p->processes_count && t->tid == p->processes[t->process].pid;
+	return t && is_host_time(v->metric, startup->metric) && v->sum > 0 &&
+	       !is_unknown_place(p, v->context) && t->kind == PLUMB_TRACK_THREAD &&
+	       t->process == startup->process && t->process < p->processes_count &&
+	       t->tid == p->processes[t->process].pid;
 }
 
 static void
@@ -177,6 +193,7 @@ add_times(const struct plumb_profile *p, const unsigned char *kinds, const uint3
 		if (!is_counted(p, v, startup))
 			continue;
 		startup->ns[kinds[v->context]] = plumb_add(startup->ns[kinds[v->context]], v->sum);
+		startup->samples[kinds[v->context]] += v->count;
 		if (kinds[v->context])
 			at[where[v->context]] = plumb_add(at[where[v->context]], v->sum);
 	}
@@ -219,7 +236,7 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 	if (ok && startup->process != PLUMB_NONE) {
 		find_kinds(p, kinds, where);
 		add_times(p, kinds, where, at, startup);
-		if (!startup->sampled)
+		if (startup->metric != PLUMB_METRIC_CPU_TIME)
 			startup->before_ns = time_before(p, startup->process);
 	}
 	free(at);
@@ -233,6 +250,8 @@ plumb_startup_is_known(const struct plumb_startup *startup)
 {
 	double known = (double)startup->before_ns;
 
+	if (startup->process != PLUMB_NONE && startup->metric == PLUMB_METRIC_CPU_TIME)
+		return true;
 	for (int k = 0; k < PLUMB_STARTUP_KINDS; k++)
 		known += (double)startup->ns[k];
 	return 2 * known >= (double)startup->wall_ns;
@@ -247,7 +266,9 @@ add_evidence(const struct plumb_study *study, const struct plumb_startup *startu
 	plumb_json_key_quantity(draft->evidence, "startup_ns", startup->wall_ns);
 	plumb_json_key_quantity(draft->evidence, "run_ns", study->whole_ns);
 	plumb_json_key_text(draft->evidence, "metric",
-	                    startup->sampled ? "cpu.time + wait.time" : "op.time");
+	                    startup->metric == PLUMB_METRIC_CPU_TIME
+	                            ? "cpu.time + wait.time"
+	                            : plumb_metrics[startup->metric].name);
 	for (int k = 1; k < PLUMB_STARTUP_KINDS; k++) {
 		char key[40];
 		if (startup->ns[k] <= startup->wall_ns / 100)
@@ -255,7 +276,7 @@ add_evidence(const struct plumb_study *study, const struct plumb_startup *startu
 		snprintf(key, sizeof key, "%s_ns", causes[k]);
 		plumb_json_key_quantity(draft->evidence, key, startup->ns[k]);
 	}
-	if (!startup->sampled)
+	if (startup->metric != PLUMB_METRIC_CPU_TIME)
 		plumb_json_key_quantity(draft->evidence, "before_records_ns", startup->before_ns);
 }
 
@@ -264,6 +285,18 @@ static uint32_t
 severity_of(const struct plumb_study *study, int64_t ns)
 {
 	return 2 * (double)ns >= (double)study->whole_ns ? PLUMB_WARNING : PLUMB_NOTE;
+}
+
+/* FEW looks may all have met the same moment. */
+static double
+confidence_of(const struct plumb_startup *startup, uint64_t samples)
+{
+	enum { FEW = 20 };
+
+	return startup->metric == PLUMB_METRIC_CPU_TIME  ? 0.8
+	       : startup->metric == PLUMB_METRIC_OP_TIME ? 0.7
+	       : samples > FEW                           ? 0.8
+	                                                 : 0.6;
 }
 
 static int
@@ -285,9 +318,11 @@ draft_cause(struct plumb_study *study, const struct plumb_startup *startup, int 
 	                  plumb_format_time(run, study->whole_ns));
 	plumb_draft_advice(&draft, "%s", advice[kind]);
 	add_evidence(study, startup, &draft);
+	if (startup->metric == PLUMB_METRIC_HOST_TIME)
+		plumb_json_key_quantity(draft.evidence, "looks", (int64_t)startup->samples[kind]);
 	plumb_study_line_json(study, draft.evidence, line);
 	draft.saving_ns = startup->ns[kind];
-	draft.confidence = startup->sampled ? 0.8 : 0.7;
+	draft.confidence = confidence_of(startup, startup->samples[kind]);
 	draft.severity = severity_of(study, startup->ns[kind]);
 	return plumb_draft_end(study, &draft);
 }
@@ -388,7 +423,7 @@ find_startup(struct plumb_study *study)
 	}
 	if (!code)
 		code = draft_line(study, &startup, &found);
-	if (!code && !found && !startup.sampled && !plumb_startup_is_known(&startup))
+	if (!code && !found && !plumb_startup_is_known(&startup))
 		code = draft_unknown(study, &startup);
 	return code;
 }

@@ -14,13 +14,17 @@
 struct plumb_startup {
 	int64_t wall_ns; /* how long it took; PLUMB_UNKNOWN */
 	int64_t ns[PLUMB_STARTUP_KINDS];
+	uint64_t samples[PLUMB_STARTUP_KINDS]; /* that say so; of operators their calls */
 	uint32_t context[PLUMB_STARTUP_KINDS]; /* where most of it is, outermost; PLUMB_NONE */
 	int64_t before_ns; /* until something was recorded, in processes without samples; or 0 */
 	uint32_t process;  /* or PLUMB_NONE: nothing is known */
-	bool sampled;      /* the times are of samples (cpu.time and wait.time), not of operators */
+	/* What the times are: PLUMB_METRIC_CPU_TIME (with wait.time, from samples),
+	 * PLUMB_METRIC_HOST_TIME (the main thread, seen from outside) or PLUMB_METRIC_OP_TIME. */
+	uint32_t metric;
 };
 
-/* Is at least half of it known, by what was recorded? */
+/* Is at least half of it known, by what was recorded? Samples of CPU time and waiting always are
+ * enough. */
 bool plumb_startup_is_known(const struct plumb_startup *startup);
 
 /* What it is called: "compiling". */

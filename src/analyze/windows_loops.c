@@ -4,8 +4,8 @@
 
 #include "analyze/windows_private.h"
 
-/* How far looks at the values are apart: a hundredth of the time since the first, but at least and
- * at most this. Where more of them became one part, it is longer. */
+/* How far looks at the values are apart: a hundredth of the time since the first work, but at least
+ * and at most this. Where more of them became one part, it is longer. */
 #define LOOK_LEAST INT64_C(50000000)
 #define LOOK_MOST INT64_C(1000000000)
 #define LOOK_SHARE 100
@@ -60,11 +60,21 @@ loop_of(const struct search *search, const struct plumb_windows_part *part)
 	return part->loop == PLUMB_NONE ? NULL : &search->finding->loops.items[part->loop];
 }
 
+/* When work began, at the latest: imports come before it. */
+static int64_t
+find_first_work(const struct search *search)
+{
+	for (uint32_t i = 0; i < search->count; i++)
+		if (search->parts[i].extent > 0)
+			return search->parts[i].end - search->parts[i].extent;
+	return search->parts[0].start;
+}
+
 /* How long a look was at the time of part AT. */
 static int64_t
 look_at(const struct search *search, uint32_t at)
 {
-	int64_t look = (search->parts[at].start - search->parts[0].start) / LOOK_SHARE;
+	int64_t look = (search->parts[at].start - find_first_work(search)) / LOOK_SHARE;
 
 	return look < LOOK_LEAST ? LOOK_LEAST : look > LOOK_MOST ? LOOK_MOST : look;
 }

@@ -68,6 +68,9 @@ enum plumb_layer {
 #define PLUMB_LAYERS_DEFAULT (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE_ALONE)
 #define PLUMB_LAYERS_FULL (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE)
 
+/* The native frame of host.time that plumb cannot tell the place of. */
+#define PLUMB_UNKNOWN_PLACE "[unknown]"
+
 /* How values of a metric combine. */
 enum plumb_aggregation {
 	PLUMB_SUM,  /* add up over calls, tracks and sub-contexts */
@@ -136,7 +139,10 @@ enum plumb_aggregation {
 	X(GPU_FREE_BYTES, 34, "gpu.free_bytes", "byte", SUM, "gpu",                                \
 	  "bytes of device memory that driver calls freed")                                        \
 	X(GPU_NODES, 35, "gpu.nodes", "count", SUM, "gpu",                                         \
-	  "graph nodes executed in replays that were timed as a whole")
+	  "graph nodes executed in replays that were timed as a whole")                            \
+	X(HOST_TIME, 36, "host.time", "ns", SUM, "watch",                                          \
+	  "time of a process's main thread by Python path, seen from outside about ten times a "   \
+	  "second")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
@@ -252,7 +258,8 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 	X(IMPORT, 30, "import", "events of a trace file")                                          \
 	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")             \
 	X(LOOK, 32, "look", "looks of plumb run at values, for windows")                           \
-	X(LOOK_MEMORY, 33, "look.memory", "bytes that plumb run took for looks")
+	X(LOOK_MEMORY, 33, "look.memory", "bytes that plumb run took for looks")                   \
+	X(HOST_SAMPLE, 34, "host.sample", "looks at a main thread")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

@@ -45,7 +45,7 @@ print_startup(const struct plumb_windows *w, FILE *out)
 	if (startup->before_ns > startup->wall_ns / 20)
 		fprintf(out, "%s %s before the first record", count++ ? "," : ":",
 		        plumb_format_time(text, startup->before_ns));
-	if (!startup->sampled && !plumb_startup_is_known(startup))
+	if (!plumb_startup_is_known(startup))
 		fprintf(out, "; %s was not recorded (plumb run --cpu samples it)",
 		        count ? "the rest" : "what took it");
 	fputc('\n', out);

@@ -323,6 +323,7 @@ thread_start(enum plumb_fate *why)
 	if (have_exit_key)
 		pthread_setspecific(exit_key, thread);
 	plumb_framework_describe(thread);
+	plumb_wait_tell_main(thread);
 	return thread;
 }
 

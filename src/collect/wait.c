@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/follow.h"
 #include "collect/monitor/python.h"
+#include "collect/process.h"
 
 enum { LONG_ENOUGH = 100000 }; /* ns */
 
@@ -60,8 +62,9 @@ plumb_wait_tell_end(struct plumb_thread *thread)
 		thread->record->awake_end = awake_now();
 }
 
-void
-plumb_wait_tell_where(struct plumb_thread *thread)
+/* Tells other processes where the calling thread's Python frames are. */
+static void
+publish_python(struct plumb_thread *thread)
 {
 	int minor;
 	struct plumb_record_thread *record = thread->record;
@@ -69,24 +72,54 @@ plumb_wait_tell_where(struct plumb_thread *thread)
 	const char *state = shown ? plumb_python_state(&minor) : NULL;
 	if (state && !plumb_python_publish(&thread->arena.region->header->python))
 		state = NULL;
+	record->self = (uint64_t)pthread_self();
+	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
+}
+
+void
+plumb_wait_tell_where(struct plumb_thread *thread)
+{
+	struct plumb_record_thread *record = thread->record;
 	if (!record->self) {
 		record->awake = awake_now();
 		if (record->awake)
 			atomic_store_explicit(&record->awake_at, plumb_clock_ns(),
 			                      memory_order_release);
 	}
-	record->self = (uint64_t)pthread_self();
-	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
+	publish_python(thread);
+}
+
+void
+plumb_wait_tell_main(struct plumb_thread *thread)
+{
+	if (!plumb_waits && plumb_python_ready() && thread->record->tid == (uint32_t)getpid())
+		publish_python(thread);
+}
+
+/* May the calling thread begin the recording of its process, only to be looked at from outside? */
+static bool
+begins_main(void)
+{
+	const struct plumb_collector_options *options = plumb_collector_options();
+	return (plumb_layers & PLUMB_LAYER_PYTHON) && options->folder[0] && !options->cpu_hz &&
+	       plumb_python_ready() && syscall(SYS_gettid) == getpid() && plumb_follow_process();
 }
 
 void
 plumb_wait_met_python(void)
 {
-	struct plumb_thread *thread =
-		plumb_waits && plumb_thread_get() ? plumb_enter(PLUMB_CALLBACK_SAMPLE) : NULL;
+	if (plumb_waits ? !plumb_thread_get() : !begins_main())
+		return;
+	bool first = !plumb_recording();
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (!thread)
 		return;
-	plumb_wait_tell_where(thread);
+	if (plumb_waits) {
+		plumb_wait_tell_where(thread);
+	} else {
+		thread->arena.region->header->for_looks = first;
+		plumb_wait_tell_main(thread);
+	}
 	plumb_leave(thread);
 }
 

@@ -27,7 +27,11 @@ void plumb_wait_settle(struct plumb_thread *thread);
  * callback and at every sample, because the thread may get another thread state. */
 void plumb_wait_tell_where(struct plumb_thread *thread);
 
-/* The same when plumb first meets Python, because the thread may wait before its next sample. */
+/* The same without --cpu, for the calling THREAD if it is a main one. */
+void plumb_wait_tell_main(struct plumb_thread *thread);
+
+/* plumb has just met Python. A thread that is recorded may wait before its next sample. A main
+ * thread may import for long before its first operator, so its recording begins here. */
 void plumb_wait_met_python(void);
 
 /* The calling thread THREAD ends, and the kernel forgets its times. */

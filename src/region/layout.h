@@ -80,7 +80,9 @@ struct plumb_region_header {
 	uint64_t start_boottime_ticks;
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
 	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
-	uint32_t pad;
+	/* 1: the recording began only so that `plumb run` can look at the main thread (host.time).
+	 * If nothing else was recorded, the process is none of the profile's. */
+	uint32_t for_looks;
 	struct plumb_region_python python;
 	struct plumb_region_lost lost[PLUMB_REGION_SOURCES]; /* by enum plumb_source */
 };

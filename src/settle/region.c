@@ -5,6 +5,7 @@
  */
 #include "settle/settle_private.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 /* A type and the length of what this plumb knows of it. A newer collector's may be longer. */
@@ -120,6 +121,63 @@ take_end(struct plumb_settle_region *region)
 			"flush are missing");
 }
 
+/* Why something of a process is missing. */
+static bool
+is_reason(const struct plumb_region_reader *reader, const struct plumb_record_environment *fact)
+{
+	static const char end[] = ".off";
+	size_t bytes, length = sizeof end - 1;
+	const char *key = plumb_region_string(reader, fact->key, &bytes);
+
+	return key && bytes > length && !memcmp(key + bytes - length, end, length);
+}
+
+/* Does it tell of more than that a process was there, and what plumb saw from outside? */
+static bool
+tells_more(const struct plumb_region_reader *reader, const struct plumb_record *record)
+{
+	const void *it = record;
+	const struct plumb_record_value *value = it;
+	const struct plumb_record_ledger *tally = it;
+
+	switch (record->type) {
+	case PLUMB_RECORD_VALUE:
+		return record->length >= sizeof *value && value->metric != PLUMB_METRIC_HOST_TIME &&
+		       value->count;
+	case PLUMB_RECORD_LEDGER:
+		return record->length >= sizeof *tally &&
+		       tally->source != PLUMB_SOURCE_HOST_SAMPLE &&
+		       atomic_load_explicit(&tally->count, memory_order_relaxed);
+	case PLUMB_RECORD_ENVIRONMENT:
+		return record->length >= sizeof(struct plumb_record_environment) &&
+		       is_reason(reader, it);
+	case PLUMB_RECORD_VARIANT:
+	case PLUMB_RECORD_SHAPE:
+	case PLUMB_RECORD_DEVICE:
+	case PLUMB_RECORD_STREAM:
+	case PLUMB_RECORD_MEMORY:
+	case PLUMB_RECORD_METRIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The process was only looked at. It did nothing that is recorded. */
+static bool
+is_bystander(const struct plumb_region_reader *reader)
+{
+	const struct plumb_record *record;
+	uint64_t cursor = 0;
+
+	if (!reader->header.for_looks)
+		return false;
+	while ((record = plumb_region_next(reader, &cursor)))
+		if (tells_more(reader, record))
+			return false;
+	return true;
+}
+
 bool
 plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader *reader,
                  uint32_t folder, bool is_run)
@@ -132,6 +190,8 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 		.is_run = is_run,
 		.seen = PLUMB_UNKNOWN,
 	};
+	if (!is_run && is_bystander(reader))
+		return true;
 	/* Reserved for each place where a record may begin, taken where one is. */
 	size_t room = (reader->size / 8 + 1) * sizeof *region.known;
 	void *known = mmap(NULL, room, PROT_READ | PROT_WRITE,

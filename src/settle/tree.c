@@ -280,7 +280,7 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	value.ends = plumb_settle_ends(region, record->node);
 	plumb_builder_value(region->settler->builder, &value);
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
-	region->settler->captured++;
+	region->settler->captured += value.metric != PLUMB_METRIC_HOST_TIME;
 	if (value.metric == PLUMB_METRIC_OP_DURATION)
 		add_calls(region, &value);
 	if (value.metric == PLUMB_METRIC_GPU_REPLAYS)

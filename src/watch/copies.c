@@ -8,13 +8,10 @@
  */
 #include "watch/copies.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,9 +22,11 @@
 #include "watch/copies_parts.h"
 
 enum {
-	LOOK_MS = 100,    /* between two looks, at least */
-	COST_SHARE = 200, /* looking takes at most this part of one processor, 0.5 % */
+	LOOK_MS = 100,        /* between two looks, at least */
+	COST_SHARE = 200,     /* looking takes at most this part of one processor, 0.5 %, … */
+	COST_FREE = 20000000, /* … and these ns: the first looks map regions and learn names */
 };
+
 /* Something that adds up, as it was at the look before. */
 struct item {
 	plumb_id id;
@@ -44,7 +43,6 @@ struct chunk {
 };
 
 struct region {
-	ino_t inode;
 	struct plumb_region_header *header;
 	size_t size;
 	uint64_t next; /* chunks up to here are known */
@@ -53,10 +51,12 @@ struct region {
 };
 
 struct plumb_copies {
-	const char *folder;
+	struct plumb_watch_regions *all;
+	struct plumb_host *host; /* NULL: the main threads are not looked at */
 	PLUMB_VEC(struct region) regions;
 	struct plumb_parts parts;
 	uint64_t not_before, looks, since;
+	uint64_t begin, spent; /* ns of CPU time */
 };
 
 static uint64_t
@@ -81,63 +81,29 @@ clock_ns(clockid_t clock)
 
 /* ---- regions and their records ---- */
 
-static bool
-is_known(const struct plumb_copies *copies, ino_t inode)
-{
-	for (uint32_t i = 0; i < copies->regions.count; i++)
-		if (copies->regions.items[i].inode == inode)
-			return true;
-	return false;
-}
-
-static void
-open_region(struct plumb_copies *copies, int folder, const char *name)
-{
-	struct stat status = { 0 };
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	void *map = MAP_FAILED;
-	struct region *region;
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	    status.st_size > PLUMB_REGION_HEADER_SIZE && !is_known(copies, status.st_ino))
-		map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return;
-	struct plumb_region_header *header = map;
-	if (memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof header->magic) ||
-	    header->size != (uint64_t)status.st_size || !header->pid ||
-	    !(region = ADD(copies, &copies->regions))) {
-		munmap(map, (size_t)status.st_size);
-		return;
-	}
-	*region = (struct region){ .inode = status.st_ino,
-		                   .header = header,
-		                   .size = (size_t)status.st_size,
-		                   .next = PLUMB_REGION_HEADER_SIZE };
-}
-
+/* One of ours for each of the run's, in the same order. */
 static void
 find_regions(struct plumb_copies *copies)
 {
-	DIR *folder = opendir(copies->folder);
-	struct dirent *entry;
-
-	if (!folder)
-		return;
-	while ((entry = readdir(folder)))
-		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
-			open_region(copies, dirfd(folder), entry->d_name);
-	closedir(folder);
+	plumb_watch_regions_find(copies->all);
+	while (copies->regions.count < copies->all->regions.count) {
+		struct region *region = ADD(copies, &copies->regions);
+		if (!region)
+			return;
+		const struct plumb_watch_region *own =
+			copies->all->regions.items[copies->regions.count - 1];
+		*region = (struct region){ .header = plumb_watch_region_header(own),
+			                   .size = own->tree.size,
+			                   .next = PLUMB_REGION_HEADER_SIZE };
+	}
 }
 
+/* The places of the main thread are too few in a look to compare. */
 static bool
 metric_is_time(uint32_t metric)
 {
-	return metric < PLUMB_METRIC_COUNT && plumb_metrics[metric].unit &&
-	       plumb_metrics[metric].aggregation == PLUMB_SUM &&
+	return metric != PLUMB_METRIC_HOST_TIME && metric < PLUMB_METRIC_COUNT &&
+	       plumb_metrics[metric].unit && plumb_metrics[metric].aggregation == PLUMB_SUM &&
 	       strcmp(plumb_metrics[metric].unit, "ns") == 0;
 }
 
@@ -357,7 +323,6 @@ forget(struct plumb_copies *copies)
 	plumb_parts_free(&copies->parts);
 	for (uint32_t i = 0; i < copies->regions.count; i++) {
 		struct region *region = &copies->regions.items[i];
-		munmap(region->header, region->size);
 		plumb_vec_free(&region->chunks);
 		plumb_vec_free(&region->items);
 	}
@@ -370,6 +335,8 @@ look(struct plumb_copies *copies)
 	bool has_work = false;
 
 	find_regions(copies);
+	if (copies->host)
+		plumb_host_look(copies->host);
 	plumb_parts_begin(&copies->parts, copies->since);
 	for (uint32_t i = 0; i < copies->regions.count && !copies->parts.fate; i++)
 		has_work |= look_at_region(copies, i);
@@ -383,14 +350,15 @@ look(struct plumb_copies *copies)
 /* ---- from outside ---- */
 
 struct plumb_copies *
-plumb_copies_new(const char *folder)
+plumb_copies_new(struct plumb_watch_regions *regions, struct plumb_host *host)
 {
 	struct plumb_copies *copies = calloc(1, sizeof *copies);
 
 	if (copies) {
-		copies->folder = folder;
+		copies->all = regions;
+		copies->host = host;
 		copies->parts.bytes_bound = PLUMB_COPIES_MEMORY;
-		copies->since = clock_ns(CLOCK_MONOTONIC);
+		copies->begin = copies->since = clock_ns(CLOCK_MONOTONIC);
 		copies->not_before = copies->since + UINT64_C(1000000) * LOOK_MS;
 	}
 	return copies;
@@ -406,10 +374,13 @@ plumb_copies_look(struct plumb_copies *copies)
 	if (now >= copies->not_before) {
 		uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		look(copies);
-		uint64_t spent = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) * COST_SHARE;
-		uint64_t least = UINT64_C(1000000) * LOOK_MS;
+		copies->spent += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+		uint64_t over = copies->spent > COST_FREE ? copies->spent - COST_FREE : 0;
+		uint64_t earned = copies->begin + over * COST_SHARE;
 		now = clock_ns(CLOCK_MONOTONIC);
-		copies->not_before = now + (spent > least ? spent : least);
+		copies->not_before = now + UINT64_C(1000000) * LOOK_MS;
+		if (copies->not_before < earned)
+			copies->not_before = earned;
 	}
 	return (int)((copies->not_before - now) / 1000000) + 1;
 }
@@ -472,7 +443,7 @@ write_copies(const struct plumb_copies *copies)
 	char path[4096];
 	int fd;
 
-	if (snprintf(path, sizeof path, "%s/%s", copies->folder, PLUMB_COPIES_NAME) >=
+	if (snprintf(path, sizeof path, "%s/%s", copies->all->folder, PLUMB_COPIES_NAME) >=
 	    (int)sizeof path)
 		return false;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

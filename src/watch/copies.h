@@ -5,7 +5,7 @@
  * most PLUMB_COPIES_PARTS parts and PLUMB_COPIES_MEMORY bytes. The parts that differ least become
  * one. If there are more values than the memory holds, there are no parts.
  *
- *	struct plumb_copies *c = plumb_copies_new(folder);
+ *	struct plumb_copies *c = plumb_copies_new(&regions, host);
  *	while (…)
  *		milliseconds = plumb_copies_look(c);
  *	told = plumb_copies_end(c);           // after the program's end: writes the file
@@ -16,13 +16,16 @@
 #include <stdint.h>
 
 #include "base/words.h"
+#include "watch/host.h"
+#include "watch/regions.h"
 
 #define PLUMB_COPIES_MEMORY (UINT64_C(256) << 20)
 
 struct plumb_copies;
 
-/* FOLDER is the run's, and must outlive the result. The first part begins now. NULL: no memory. */
-struct plumb_copies *plumb_copies_new(const char *folder);
+/* REGIONS are the run's, and HOST looks at them before each look; it may be NULL. Both must outlive
+ * the result. The first part begins now. NULL: no memory. */
+struct plumb_copies *plumb_copies_new(struct plumb_watch_regions *regions, struct plumb_host *host);
 /* Looks if it is time. Returns the milliseconds until the next look. */
 int plumb_copies_look(struct plumb_copies *copies);
 

@@ -28,6 +28,28 @@ read_now(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes)
 	return false;
 }
 
+void
+plumb_foreign_refresh(struct plumb_foreign *memory)
+{
+	struct iovec here[PLUMB_FOREIGN_PAGES], there[PLUMB_FOREIGN_PAGES];
+	int slots[PLUMB_FOREIGN_PAGES];
+	unsigned long count = 0;
+
+	for (int i = 0; i < PLUMB_FOREIGN_PAGES; i++) {
+		if (memory->at[i] == NOTHING)
+			continue;
+		here[count] = (struct iovec){ memory->pages[i], PLUMB_FOREIGN_PAGE };
+		there[count] =
+			(struct iovec){ (void *)(uintptr_t)(memory->at[i] * PLUMB_FOREIGN_PAGE),
+			                PLUMB_FOREIGN_PAGE };
+		slots[count++] = i;
+	}
+	ssize_t got = process_vm_readv((pid_t)memory->pid, here, count, there, count, 0);
+	size_t whole = got > 0 ? (size_t)got / PLUMB_FOREIGN_PAGE : 0;
+	for (size_t i = whole; i < count; i++)
+		memory->at[slots[i]] = NOTHING;
+}
+
 static const char *
 page_at(struct plumb_foreign *memory, uint64_t address)
 {

@@ -26,6 +26,8 @@ struct plumb_foreign {
 };
 
 void plumb_foreign_open(struct plumb_foreign *memory, uint32_t pid);
+/* Reads the pages that are kept again, in one call. Those that are gone are forgotten. */
+void plumb_foreign_refresh(struct plumb_foreign *memory);
 /* False: not all of it can be read, and what TO holds is undefined. */
 bool plumb_foreign_read(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes);
 

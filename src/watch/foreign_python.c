@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller knows that the thread did not run during the walk. The rest of the proof:
+ * For a walk, the caller knows that the thread did not run meanwhile. The rest of the proof:
  *
  * - The thread state names its thread, and its neighbours in the interpreter's list name the thread
  *   state. So it was not freed, and not made again for another thread.
  * - In 3.11 and 3.12, each evaluation has a structure on the C stack that names its innermost frame
  *   (the "cframe"). The walk meets the frames of all of them, in order.
  * - Every frame runs a code object, or is the interpreter's own.
+ *
+ * For a glimpse, the thread may run. While plumb goes from a frame to the one that called it, that
+ * one may go on and call another function, so what one look sees need not be a stack that ever was.
+ * But what several looks see alike was one: a frame at the same address with the same code, and
+ * each frame around it at the very instruction that called. A loop would have to come to the same
+ * wrong moment at each look. So the looks do not come in a steady beat.
  */
 #include "watch/foreign_python.h"
 
@@ -14,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "watch/python_lines.h"
 
@@ -22,6 +29,9 @@ enum {
 	LIST_NEXT = 8,
 	FRAME_BYTES = 512, /* no offset into a frame lies beyond */
 	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
+	LOOKS = 6,         /* of a glimpse, … */
+	LOOKS_AT_REST = 3, /* … when nothing changes at all */
+	PAUSE_MOST = 1024, /* steps of a short loop between two looks */
 	LARGEST_TABLE = 1 << 24,
 };
 
@@ -83,19 +93,27 @@ int_at(const char *frame, size_t offset)
 	return value;
 }
 
-/* Where FRAME is in CODE, which it runs. False: before its body. */
+/* What FRAME says of its instruction: an address or a number. */
+static int64_t
+instruction_of(const struct plumb_region_python *python, const char *frame)
+{
+	return python->first_instruction == PLUMB_PYTHON_ABSENT
+	               ? int_at(frame, python->instruction)
+	               : (int64_t)word_at(frame, python->instruction);
+}
+
+/* Where a frame with this INSTRUCTION is in CODE, which it runs. False: before its body. */
 static bool
 place_in_code(struct plumb_foreign *memory, const struct plumb_region_python *python,
-              const char *frame, uint64_t code, unsigned owner, int32_t *lasti)
+              int64_t instruction, uint64_t code, unsigned owner, int32_t *lasti)
 {
 	int64_t at;
 	int32_t traceable;
 
 	if (python->first_instruction == PLUMB_PYTHON_ABSENT) {
-		at = (int64_t)int_at(frame, python->instruction) * python->lasti_scale;
+		at = instruction * python->lasti_scale;
 	} else {
-		at = (int64_t)(word_at(frame, python->instruction) - code -
-		               python->first_instruction);
+		at = (int64_t)((uint64_t)instruction - code - python->first_instruction);
 		if (!plumb_foreign_read(memory, code + python->traceable, &traceable,
 		                        sizeof traceable) ||
 		    (at < 2 * (int64_t)traceable && owner != python->owner_generator))
@@ -141,7 +159,8 @@ take_frame(struct plumb_foreign *memory, const struct plumb_region_python *pytho
 	code = word_at(frame, python->code) & ~(uint64_t)python->tag;
 	if (!plumb_foreign_pointer(memory, code + python->type, &type))
 		return false;
-	if (type != python->code_type || !place_in_code(memory, python, frame, code, owner, &lasti))
+	if (type != python->code_type ||
+	    !place_in_code(memory, python, instruction_of(python, frame), code, owner, &lasti))
 		return true;
 	if (walk->count == PLUMB_FOREIGN_FRAMES)
 		walk->truncated = true;
@@ -177,6 +196,133 @@ plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_regio
 	}
 	/* The outermost cframe is the thread state's own, which names no frame. */
 	return walk->count && (walk->truncated || !evaluations.frame);
+}
+
+/* ---- a glimpse ---- */
+
+static bool
+see_frame(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t address,
+          struct plumb_foreign_seen *seen, uint64_t *previous)
+{
+	char frame[FRAME_BYTES] = "";
+
+	if (address % 8 || frame_bytes(python) > sizeof frame ||
+	    !plumb_foreign_read(memory, address, frame, frame_bytes(python)))
+		return false;
+	*previous = word_at(frame, python->previous);
+	*seen = (struct plumb_foreign_seen){
+		.address = address,
+		.code = word_at(frame, python->code) & ~(uint64_t)python->tag,
+		.at = instruction_of(python, frame),
+		.owner = python->owner == PLUMB_PYTHON_ABSENT ? 0
+		                                              : (unsigned char)frame[python->owner],
+	};
+	return true;
+}
+
+/* The frames as one look sees them, outermost first. Returns how many; 0: it sees no end. */
+static uint32_t
+see_frames(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
+           uint64_t self, struct plumb_foreign_seen *frames)
+{
+	uint32_t count = 0;
+	uint64_t frame;
+
+	if (!state || !self || !is_of_thread(memory, python, state, self) ||
+	    !plumb_foreign_pointer(memory, state + python->entry, &frame) ||
+	    (python->indirect != PLUMB_PYTHON_ABSENT &&
+	     !plumb_foreign_pointer(memory, frame + python->indirect, &frame)))
+		return 0;
+	while (frame)
+		if (count == PLUMB_FOREIGN_SEEN ||
+		    !see_frame(memory, python, frame, &frames[count++], &frame))
+			return 0;
+	for (uint32_t i = 0; i < count / 2; i++) {
+		struct plumb_foreign_seen outer = frames[count - 1 - i];
+		frames[count - 1 - i] = frames[i];
+		frames[i] = outer;
+	}
+	return count;
+}
+
+/* Keeps the frames that were seen again. The innermost one may have moved on. */
+static void
+keep_same(struct plumb_foreign_glimpse *glimpse)
+{
+	uint32_t kept = 0;
+
+	while (kept < glimpse->count && kept < glimpse->again_count) {
+		struct plumb_foreign_seen *old = &glimpse->frames[kept];
+		const struct plumb_foreign_seen *now = &glimpse->again[kept];
+		if (old->address != now->address || old->code != now->code ||
+		    old->owner != now->owner)
+			break;
+		kept++;
+		if (old->at != now->at) {
+			*old = *now;
+			break;
+		}
+	}
+	glimpse->count = kept;
+}
+
+bool
+plumb_foreign_python_confirm(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                             uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
+{
+	plumb_foreign_refresh(memory);
+	glimpse->again_count = see_frames(memory, python, state, self, glimpse->again);
+	keep_same(glimpse);
+	return glimpse->count;
+}
+
+static void
+pause_a_little(struct plumb_foreign_glimpse *glimpse)
+{
+	glimpse->random = plumb_hash_mix(glimpse->random, 1);
+	for (volatile uint32_t left = glimpse->random % PAUSE_MOST; left; left--)
+		;
+}
+
+bool
+plumb_foreign_python_glimpse(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                             uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
+{
+	bool rests = true;
+
+	glimpse->count = see_frames(memory, python, state, self, glimpse->frames);
+	for (int look = 1; glimpse->count && look < LOOKS && !(rests && look == LOOKS_AT_REST);
+	     look++) {
+		uint32_t before = glimpse->count;
+		int64_t at = glimpse->frames[before - 1].at;
+		pause_a_little(glimpse);
+		plumb_foreign_python_confirm(memory, python, state, self, glimpse);
+		rests = rests && glimpse->count == before && glimpse->again_count == before &&
+		        glimpse->frames[before - 1].at == at;
+	}
+	return glimpse->count;
+}
+
+enum plumb_foreign_place
+plumb_foreign_python_place(struct plumb_foreign *code, const struct plumb_region_python *python,
+                           const struct plumb_foreign_seen *seen, struct plumb_foreign_frame *frame)
+{
+	uint64_t type, units;
+
+	if (python->owner != PLUMB_PYTHON_ABSENT && seen->owner >= python->owner_internal)
+		return PLUMB_FOREIGN_INTERNAL;
+	if (!plumb_foreign_pointer(code, seen->code + python->type, &type) ||
+	    type != python->code_type)
+		return PLUMB_FOREIGN_NONE;
+	frame->code = seen->code;
+	if (!place_in_code(code, python, seen->at, seen->code, seen->owner, &frame->lasti))
+		return PLUMB_FOREIGN_INTERNAL;
+	/* An instruction of the function that had this frame's place before. */
+	if (python->first_instruction != PLUMB_PYTHON_ABSENT &&
+	    (!plumb_foreign_pointer(code, seen->code + python->type + 8u, &units) ||
+	     frame->lasti < 0 || (uint64_t)frame->lasti >= 2 * units))
+		return PLUMB_FOREIGN_NONE;
+	return PLUMB_FOREIGN_PLACE;
 }
 
 /* ---- text ---- */

@@ -16,18 +16,20 @@
 
 enum { LOCATIONS_MAX = 65536 };
 
-/* The kernel does not let plumb read the memory: plumb says it once, and does not try again. */
+/* The kernel does not let plumb read the memory: plumb says it once with WHAT is lost, and does not
+ * try again. */
 static void
-refuse_memory(struct plumb_watch_python *python, struct plumb_watch_tree *tree, int error)
+refuse_memory(struct plumb_watch_python *python, struct plumb_watch_tree *tree, int error,
+              const char *key, const char *what)
 {
 	char text[256];
 	if (error != EPERM && error != EACCES && error != ENOSYS)
 		return;
 	snprintf(text, sizeof text,
-	         "plumb may not read the program's memory (%s), so waits outside any operator are "
-	         "shown as [waiting]; allow plumb to trace its own children to see lines",
-	         strerror(error));
-	plumb_watch_tree_tell(tree, "waiting.off", text);
+	         "plumb may not read the program's memory (%s), so %s; allow plumb to trace its "
+	         "own children to see lines",
+	         strerror(error), what);
+	plumb_watch_tree_tell(tree, key, text);
 	python->refused = true;
 }
 
@@ -193,7 +195,8 @@ plumb_watch_place_find(struct plumb_watch_reader *reader, struct plumb_watch_pyt
 	memcpy(&reader->shape, told, sizeof(*told));
 	plumb_foreign_open(&reader->memory, tree->region.header->pid);
 	if (!plumb_foreign_python_walk(&reader->memory, shape, state, at->thread->self, walk)) {
-		refuse_memory(python, tree, reader->memory.error);
+		refuse_memory(python, tree, reader->memory.error, "waiting.off",
+		              "waits outside any operator are shown as [waiting]");
 		return;
 	}
 	check_locations(reader, python, told->codes_freed);
@@ -203,6 +206,83 @@ plumb_watch_place_find(struct plumb_watch_reader *reader, struct plumb_watch_pyt
 	plumb_id node = make_nodes(reader, python, tree, inside, at->under);
 	at->node = node ? node : at->under;
 	at->truncated = walk->truncated;
+}
+
+/* ---- a thread that may run ---- */
+
+/* Where the frames of the glimpse are, outermost first. Returns how many; the rest is not known. */
+static uint32_t
+locate_seen(struct plumb_watch_glimpser *glimpser, struct plumb_watch_python *python,
+            struct plumb_watch_tree *tree, const struct plumb_foreign_glimpse *glimpse)
+{
+	struct plumb_watch_reader *reader = &glimpser->reader;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < glimpse->count && count < PLUMB_WATCH_SEEN; i++) {
+		struct plumb_foreign_frame frame;
+		enum plumb_foreign_place place = plumb_foreign_python_place(
+			&reader->memory, &reader->shape, &glimpse->frames[i], &frame);
+		if (place == PLUMB_FOREIGN_INTERNAL)
+			continue;
+		if (place == PLUMB_FOREIGN_NONE ||
+		    !locate_frame(reader, python, tree, &frame, &glimpser->seen[count].location))
+			break;
+		glimpser->seen[count++].frame = i;
+	}
+	return count;
+}
+
+/* Were code objects freed since check_locations? What was read of them may be of others then. */
+static bool
+were_codes_freed(struct plumb_watch_reader *reader, const struct plumb_watch_python *python,
+                 uint64_t count_at)
+{
+	uint32_t freed;
+	plumb_foreign_open(&reader->memory, reader->memory.pid);
+	return !plumb_foreign_read(&reader->memory, count_at, &freed, sizeof freed) || !freed ||
+	       freed != python->codes_freed;
+}
+
+plumb_id
+plumb_watch_place_glimpse(struct plumb_watch_glimpser *glimpser, struct plumb_watch_python *python,
+                          struct plumb_watch_tree *tree, const struct plumb_record_thread *thread)
+{
+	const struct plumb_region_python *told = &tree->region.header->python;
+	struct plumb_watch_reader *reader = &glimpser->reader;
+	struct plumb_foreign_glimpse *glimpse = &glimpser->glimpse;
+	uint64_t state = atomic_load_explicit(&thread->python, memory_order_acquire);
+	uint32_t count;
+	plumb_id node = 0;
+	if (python->refused || !state)
+		return 0;
+	memcpy(&reader->shape, told, sizeof(*told));
+	plumb_foreign_open(&reader->memory, tree->region.header->pid);
+	plumb_foreign_open(&glimpser->stack, tree->region.header->pid);
+	/* Code that is freed after this was not yet when its frame is seen. */
+	check_locations(reader, python, told->codes_freed);
+	if (!plumb_foreign_python_glimpse(&glimpser->stack, &reader->shape, state, thread->self,
+	                                  glimpse)) {
+		refuse_memory(python, tree, glimpser->stack.error, "host.unread",
+		              "where its main thread is stays unknown");
+		return 0;
+	}
+	count = locate_seen(glimpser, python, tree, glimpse);
+	/* A frame that is still there kept its code. */
+	if (were_codes_freed(reader, python, told->codes_freed))
+		plumb_foreign_python_confirm(&glimpser->stack, &reader->shape, state, thread->self,
+		                             glimpse);
+	for (uint32_t i = 0; i < count && glimpser->seen[i].frame < glimpse->count; i++) {
+		const struct plumb_watch_location *location = &glimpser->seen[i].location;
+		struct plumb_record_node key = { .parent = node,
+			                         .kind = PLUMB_FRAME_PYTHON,
+			                         .name = location->name,
+			                         .file = location->file,
+			                         .line = location->line };
+		plumb_id inner = plumb_watch_tree_node(tree, &key);
+		if (!inner)
+			break;
+		node = inner;
+	}
+	return node;
 }
 
 void

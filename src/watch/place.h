@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The context at which a sleeping thread waits: its Python frames, read from the process's memory.
- * If the thread is in an operator or range, the frames stand inside that.
+ * The context at which a thread is: its Python frames, read from the process's memory. If a
+ * sleeping thread is in an operator or range, the frames stand inside that. Of a thread that may
+ * run, only the outer frames are known, those that stay.
  */
 #ifndef PLUMB_WATCH_PLACE_H
 #define PLUMB_WATCH_PLACE_H
@@ -48,6 +49,26 @@ struct plumb_watch_at {
 /* The thread must be asleep. Unless you can prove that it stayed asleep, do not use the result. */
 void plumb_watch_place_find(struct plumb_watch_reader *reader, struct plumb_watch_python *python,
                             struct plumb_watch_tree *tree, struct plumb_watch_at *at);
+
+#define PLUMB_WATCH_SEEN 256u /* contexts of one place, the outermost */
+
+/* Room to look at a thread that may run. Zero it to start. */
+struct plumb_watch_glimpser {
+	struct plumb_watch_reader reader;
+	struct plumb_foreign stack;
+	struct plumb_foreign_glimpse glimpse;
+	struct {
+		struct plumb_watch_location location;
+		uint32_t frame; /* of the glimpse */
+	} seen[PLUMB_WATCH_SEEN];
+};
+
+/* The context of what THREAD has done for a moment, and may still do: a part of its stack, from the
+ * outermost frame on. 0: unknown. */
+plumb_id
+plumb_watch_place_glimpse(struct plumb_watch_glimpser *glimpser, struct plumb_watch_python *python,
+                          struct plumb_watch_tree *tree, const struct plumb_record_thread *thread);
+
 void plumb_watch_python_free(struct plumb_watch_python *python);
 
 #endif

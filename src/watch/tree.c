@@ -17,6 +17,16 @@ arena_of(struct plumb_watch_tree *tree)
 	return &tree->arena;
 }
 
+/* Is there room for BYTES more? */
+static bool
+take_room(struct plumb_watch_tree *tree, uint64_t bytes)
+{
+	if (tree->most && tree->used + bytes > tree->most)
+		return false;
+	tree->used += bytes;
+	return true;
+}
+
 plumb_id
 plumb_watch_tree_string(struct plumb_watch_tree *tree, const char *text)
 {
@@ -29,6 +39,8 @@ plumb_watch_tree_string(struct plumb_watch_tree *tree, const char *text)
 		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
 			return id;
 	}
+	if (!take_room(tree, sizeof(struct plumb_record_string) + bytes))
+		return 0;
 	plumb_id id = plumb_arena_string(arena_of(tree), text, bytes);
 	return id && !plumb_map_add(&tree->strings, hash, id) ? id : 0;
 }
@@ -47,6 +59,9 @@ plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_n
 		    node->flags == key->flags)
 			return id;
 	}
+	/* With its value, so that no time is lost for want of room. */
+	if (!take_room(tree, sizeof(struct plumb_record_node) + sizeof(struct plumb_record_value)))
+		return 0;
 	struct plumb_record_node *node =
 		plumb_arena_append(arena_of(tree), PLUMB_RECORD_NODE, sizeof *node);
 	if (!node)
@@ -62,15 +77,23 @@ plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_n
 	return plumb_map_add(&tree->nodes, hash, id) ? 0 : id;
 }
 
+plumb_id
+plumb_watch_tree_unknown(struct plumb_watch_tree *tree, const char *name)
+{
+	struct plumb_record_node key = { .kind = PLUMB_FRAME_NATIVE,
+		                         .name = plumb_watch_tree_string(tree, name) };
+	return key.name ? plumb_watch_tree_node(tree, &key) : 0;
+}
+
 static struct plumb_record_value *
-value_of(struct plumb_watch_tree *tree, plumb_id node, plumb_id track)
+value_of(struct plumb_watch_tree *tree, enum plumb_metric metric, plumb_id node, plumb_id track)
 {
 	struct plumb_map_cursor at;
-	uint64_t hash = plumb_hash_mix(node, track);
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(node, track), metric);
 	for (uint32_t id = plumb_map_first(&tree->values, hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&tree->values, &at)) {
 		struct plumb_record_value *value = plumb_region_at(&tree->region, id);
-		if (value->node == node && value->track == track)
+		if (value->node == node && value->track == track && value->metric == metric)
 			return value;
 	}
 	struct plumb_record_value *value =
@@ -79,25 +102,25 @@ value_of(struct plumb_watch_tree *tree, plumb_id node, plumb_id track)
 		return NULL;
 	value->node = node;
 	value->track = track;
-	value->metric = PLUMB_METRIC_WAIT_TIME;
+	value->metric = (uint16_t)metric;
 	plumb_arena_commit(&tree->arena, value);
 	return plumb_map_add(&tree->values, hash, plumb_region_id(&tree->region, value)) ? NULL
 	                                                                                 : value;
 }
 
 void
-plumb_watch_tree_add(struct plumb_watch_tree *tree, plumb_id node, plumb_id track, uint64_t ns,
-                     enum plumb_fate fate)
+plumb_watch_tree_add(struct plumb_watch_tree *tree, struct plumb_watch_kind kind, plumb_id node,
+                     plumb_id track, uint64_t ns, enum plumb_fate fate)
 {
 	if (!ns)
 		return;
-	struct plumb_record_value *value = node ? value_of(tree, node, track) : NULL;
+	struct plumb_record_value *value = node ? value_of(tree, kind.metric, node, track) : NULL;
 	if (value)
 		plumb_value_add(value, (int64_t)ns);
-	plumb_arena_count(arena_of(tree), PLUMB_SOURCE_WAIT_SAMPLE, PLUMB_FATE_RECEIVED, 1);
+	plumb_arena_count(arena_of(tree), kind.source, PLUMB_FATE_RECEIVED, 1);
 	if (!value)
 		fate = tree->arena.fate ? tree->arena.fate : PLUMB_FATE_REGION_FULL;
-	plumb_arena_count(&tree->arena, PLUMB_SOURCE_WAIT_SAMPLE, fate, 1);
+	plumb_arena_count(&tree->arena, kind.source, fate, 1);
 }
 
 void

@@ -15,15 +15,23 @@ struct plumb_watch_tree {
 	uint64_t size;
 	struct plumb_arena arena; /* made at its first use */
 	struct plumb_map strings, nodes, values;
+	uint64_t used, most; /* bytes of records; MOST 0: no bound but the region's size */
 };
 
 /* These return ids of the tree's own records; 0: no room. */
 plumb_id plumb_watch_tree_string(struct plumb_watch_tree *tree, const char *text);
 /* KEY: a node's parent, kind, flags, name, file and line. */
 plumb_id plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_node *key);
-/* Adds NS of wait.time at NODE on TRACK, which may be the program's, and counts it as FATE. */
-void plumb_watch_tree_add(struct plumb_watch_tree *tree, plumb_id node, plumb_id track, uint64_t ns,
-                          enum plumb_fate fate);
+/* The context of time whose place is unknown: NAME, such as "[waiting]". */
+plumb_id plumb_watch_tree_unknown(struct plumb_watch_tree *tree, const char *name);
+/* A time that plumb sees from outside: its metric, and what the ledger calls one sample of it. */
+struct plumb_watch_kind {
+	enum plumb_metric metric;
+	enum plumb_source source;
+};
+/* Adds NS of KIND at NODE on TRACK, which may be the program's, and counts it as FATE. */
+void plumb_watch_tree_add(struct plumb_watch_tree *tree, struct plumb_watch_kind kind,
+                          plumb_id node, plumb_id track, uint64_t ns, enum plumb_fate fate);
 void plumb_watch_tree_tell(struct plumb_watch_tree *tree, const char *key, const char *value);
 void plumb_watch_tree_free(struct plumb_watch_tree *tree);
 

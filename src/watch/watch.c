@@ -17,19 +17,10 @@
  */
 #include "watch/watch.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/hash.h"
-#include "base/vec.h"
-#include "region/reader.h"
 #include "watch/asleep.h"
 #include "watch/place.h"
 
@@ -42,8 +33,7 @@ enum {
 	FIRST_MS = 5,          /* between two looks: at least this … */
 	MORE_MS = 10,          /* … and up to this much more */
 };
-#define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp can be trusted */
-#define MEASURED UINT32_MAX         /* THREAD.current: the collector measures this wait */
+#define MEASURED UINT32_MAX /* THREAD.current: the collector measures this wait */
 
 /* Where a thread is asleep. */
 struct place {
@@ -66,22 +56,20 @@ struct thread {
 };
 
 struct process {
-	ino_t inode; /* of the region's file */
-	struct plumb_watch_tree tree;
-	size_t size;
-	plumb_id newest; /* the last THREAD record in `threads` */
+	struct plumb_watch_region *region;
+	struct plumb_watch_tree *tree; /* the region's */
+	plumb_id newest;               /* the last THREAD record in `threads` */
 	bool over;
 	PLUMB_VEC(struct thread) threads;
 	struct plumb_watch_python python;
 };
 
 struct plumb_watch {
-	const char *folder;
+	struct plumb_watch_regions *regions;
 	PLUMB_VEC(struct process *) processes;
 	uint32_t process, thread; /* whose turn it is */
 	uint64_t not_before;      /* the next look */
 	uint64_t since;           /* when recording began or went on */
-	uint64_t folder_change;   /* the folder's time stamp when it was read */
 	uint64_t random;
 	struct plumb_watch_reader reader;
 };
@@ -97,106 +85,27 @@ clock_ns(clockid_t clock)
 static struct plumb_region_header *
 header_of(const struct process *process)
 {
-	return process->tree.region.header;
+	return plumb_watch_region_header(process->region);
 }
 
 /* ---- regions ---- */
 
-static bool
-is_known(const struct plumb_watch *watch, ino_t inode)
-{
-	for (uint32_t i = 0; i < watch->processes.count; i++)
-		if (watch->processes.items[i]->inode == inode)
-			return true;
-	return false;
-}
-
-/* A process that called exec has a region for each program that it ran: only the newest counts. */
+/* What is new: a process for each region, in the same order. */
 static void
-end_same_process(struct plumb_watch *watch, struct process *newer)
+find_processes(struct plumb_watch *watch)
 {
-	for (uint32_t i = 0; i < watch->processes.count; i++) {
-		struct process *process = watch->processes.items[i];
-		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
-		if (process == newer || a->pid != b->pid)
-			continue;
-		struct process *older = a->start_monotonic < b->start_monotonic ? process : newer;
-		older->over = true;
-		older->threads.count = 0;
+	plumb_watch_regions_find(watch->regions);
+	while (watch->processes.count < watch->regions->regions.count) {
+		struct process *process = calloc(1, sizeof(*process));
+		struct process **place = process ? plumb_vec_add(&watch->processes) : NULL;
+		if (!place) {
+			free(process);
+			return;
+		}
+		process->region = watch->regions->regions.items[watch->processes.count - 1];
+		process->tree = &process->region->tree;
+		*place = process;
 	}
-}
-
-/* False: the file is there, and the region in it is not yet. */
-static bool
-open_region(struct plumb_watch *watch, int folder, const char *name)
-{
-	struct stat status = { 0 };
-	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return true;
-	void *map = MAP_FAILED;
-	bool known = fstat(fd, &status) == 0 && is_known(watch, status.st_ino);
-	if (!known && S_ISREG(status.st_mode) && status.st_size > PLUMB_REGION_HEADER_SIZE)
-		map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return known;
-	struct plumb_region_header *header = map;
-	struct process *process = NULL, **place = NULL;
-	if (!memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof(header->magic)) &&
-	    header->size == (uint64_t)status.st_size && header->pid)
-		process = calloc(1, sizeof(*process));
-	if (process)
-		place = plumb_vec_add(&watch->processes);
-	if (!place) {
-		free(process);
-		munmap(map, (size_t)status.st_size);
-		return false;
-	}
-	*place = process;
-	process->inode = status.st_ino;
-	process->size = (size_t)status.st_size;
-	process->tree.size = process->size;
-	process->tree.region.header = header;
-	end_same_process(watch, process);
-	return true;
-}
-
-static void
-find_regions(struct plumb_watch *watch)
-{
-	struct timespec now;
-	struct stat status;
-	struct dirent *entry;
-	if (stat(watch->folder, &status) != 0)
-		return;
-	uint64_t change =
-		(uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
-	DIR *folder = change == watch->folder_change ? NULL : opendir(watch->folder);
-	if (!folder)
-		return;
-	/* A file that is made within the same tick of the file system's clock changes no time
-	 * stamp. */
-	clock_gettime(CLOCK_REALTIME, &now);
-	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
-		watch->folder_change = change;
-	while ((entry = readdir(folder)))
-		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX) &&
-		    !open_region(watch, dirfd(folder), entry->d_name))
-			watch->folder_change = 0; /* making it may take long on a slow disk */
-	closedir(folder);
-}
-
-/* The THREAD record ID of the program's region, or NULL if none can lie there. */
-static struct plumb_record_thread *
-thread_at(const struct process *process, plumb_id id)
-{
-	uint64_t offset = (uint64_t)id << 3;
-	if (offset < PLUMB_REGION_HEADER_SIZE ||
-	    offset + sizeof(struct plumb_record_thread) > process->size)
-		return NULL;
-	struct plumb_record_thread *record = plumb_region_at(&process->tree.region, id);
-	return record->head.type == PLUMB_RECORD_THREAD ? record : NULL;
 }
 
 static void
@@ -205,7 +114,8 @@ find_threads(struct process *process)
 	plumb_id newest =
 		atomic_load_explicit(&header_of(process)->newest_thread, memory_order_acquire);
 	for (plumb_id id = newest; id && id != process->newest;) {
-		const struct plumb_record_thread *record = thread_at(process, id);
+		const struct plumb_record_thread *record =
+			plumb_watch_region_thread(process->region, id);
 		struct thread *thread = record ? plumb_vec_add(&process->threads) : NULL;
 		if (!thread)
 			break;
@@ -218,17 +128,6 @@ find_threads(struct process *process)
 
 /* ---- where a thread waits ---- */
 
-/* The context for threads whose place is unknown. */
-static plumb_id
-unknown_place(struct process *process)
-{
-	struct plumb_record_node key = {
-		.kind = PLUMB_FRAME_NATIVE,
-		.name = plumb_watch_tree_string(&process->tree, "[waiting]"),
-	};
-	return key.name ? plumb_watch_tree_node(&process->tree, &key) : 0;
-}
-
 /* Where the sleeping thread is. */
 static struct place
 find_place(struct plumb_watch *watch, struct process *process,
@@ -240,7 +139,7 @@ find_place(struct plumb_watch *watch, struct process *process,
 	};
 	if (at.under == MEASURED)
 		return (struct place){ MEASURED, PLUMB_FATE_ATTRIBUTED };
-	plumb_watch_place_find(&watch->reader, &process->python, &process->tree, &at);
+	plumb_watch_place_find(&watch->reader, &process->python, process->tree, &at);
 	return (struct place){ at.node, at.truncated ? PLUMB_FATE_TOO_DEEP
 		                        : at.node    ? PLUMB_FATE_ATTRIBUTED
 		                                     : PLUMB_FATE_NO_STACK };
@@ -279,12 +178,16 @@ examine_thread(struct plumb_watch *watch, struct process *process, struct thread
 
 /* ---- how long ---- */
 
+static const struct plumb_watch_kind waits = { PLUMB_METRIC_WAIT_TIME, PLUMB_SOURCE_WAIT_SAMPLE };
+
 static void
 add_wait(struct process *process, const struct thread *thread, struct place place, int64_t ns)
 {
 	if (ns > 0)
-		plumb_watch_tree_add(&process->tree,
-		                     place.node ? place.node : unknown_place(process),
+		plumb_watch_tree_add(process->tree, waits,
+		                     place.node
+		                             ? place.node
+		                             : plumb_watch_tree_unknown(process->tree, "[waiting]"),
 		                     thread->record, (uint64_t)ns, place.fate);
 }
 
@@ -349,7 +252,8 @@ finish_thread(struct process *process, const struct thread *thread,
 static bool
 look_at_thread(struct plumb_watch *watch, struct process *process, struct thread *thread)
 {
-	const struct plumb_record_thread *record = thread_at(process, thread->record);
+	const struct plumb_record_thread *record =
+		plumb_watch_region_thread(process->region, thread->record);
 	const struct plumb_asleep_counts counts = thread->counts;
 	uint64_t told = thread->told, since = watch->since;
 	if (!record || record->head.flags & PLUMB_THREAD_OWN)
@@ -386,7 +290,8 @@ finish_process(struct plumb_watch *watch, struct process *process)
 	process->over = true;
 	for (uint32_t i = 0; i < process->threads.count; i++) {
 		const struct thread *thread = &process->threads.items[i];
-		const struct plumb_record_thread *record = thread_at(process, thread->record);
+		const struct plumb_record_thread *record =
+			plumb_watch_region_thread(process->region, thread->record);
 		if (record)
 			finish_thread(process, thread, record, watch->since);
 	}
@@ -398,9 +303,13 @@ static uint64_t
 find_all(struct plumb_watch *watch)
 {
 	uint64_t threads = 0;
-	find_regions(watch);
+	find_processes(watch);
 	for (uint32_t i = 0; i < watch->processes.count; i++) {
 		struct process *process = watch->processes.items[i];
+		if (process->region->over && !process->over) {
+			process->over = true;
+			process->threads.count = 0;
+		}
 		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
 			finish_process(watch, process);
 		if (!process->over)
@@ -438,11 +347,11 @@ distance_ns(struct plumb_watch *watch)
 }
 
 struct plumb_watch *
-plumb_watch_new(const char *folder)
+plumb_watch_new(struct plumb_watch_regions *regions)
 {
 	struct plumb_watch *watch = calloc(1, sizeof(*watch));
 	if (watch) {
-		watch->folder = folder;
+		watch->regions = regions;
 		watch->random = clock_ns(CLOCK_MONOTONIC);
 	}
 	return watch;
@@ -487,8 +396,6 @@ plumb_watch_free(struct plumb_watch *watch)
 	for (uint32_t i = 0; i < watch->processes.count; i++) {
 		struct process *process = watch->processes.items[i];
 		finish_process(watch, process);
-		munmap(header_of(process), process->size);
-		plumb_watch_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
 		plumb_watch_python_free(&process->python);
 		free(process);

@@ -14,6 +14,7 @@
 
 static struct plumb_region region;
 static struct plumb_arena arena;
+static struct plumb_watch_regions regions;
 
 static int
 set_up(void **state)
@@ -21,6 +22,7 @@ set_up(void **state)
 	if (setup(state))
 		return -1;
 	create(&region, &arena, 4 << 20);
+	regions.folder = folder;
 	return 0;
 }
 
@@ -36,6 +38,7 @@ copies_path(void)
 static int
 tear_down(void **state)
 {
+	plumb_watch_regions_free(&regions);
 	plumb_region_close(&region);
 	unlink(copies_path());
 	return teardown(state);
@@ -155,7 +158,7 @@ parts_add_up_to_what_the_region_has(void **state)
 {
 	struct plumb_record_value *early = new_value(PLUMB_METRIC_OP_TIME), *late = NULL;
 	struct plumb_record_device_total *total = new_total();
-	struct plumb_copies *copies = plumb_copies_new(folder);
+	struct plumb_copies *copies = plumb_copies_new(&regions, NULL);
 	struct plumb_copies_told told;
 	struct noted n;
 
@@ -200,7 +203,7 @@ torn_values_are_read_later(void **state)
 {
 	struct plumb_record_value *healed = new_value(PLUMB_METRIC_OP_TIME);
 	struct plumb_record_value *torn = new_value(PLUMB_METRIC_OP_TIME);
-	struct plumb_copies *copies = plumb_copies_new(folder);
+	struct plumb_copies *copies = plumb_copies_new(&regions, NULL);
 	struct noted n;
 
 	(void)state;
@@ -225,7 +228,7 @@ torn_values_are_read_later(void **state)
 static void
 a_file_in_its_place_stays(void **state)
 {
-	struct plumb_copies *copies = plumb_copies_new(folder);
+	struct plumb_copies *copies = plumb_copies_new(&regions, NULL);
 	FILE *file = fopen(copies_path(), "w");
 	struct stat status;
 
@@ -242,7 +245,7 @@ static int
 small_limit_body(void)
 {
 	struct rlimit limit = { 16384, 16384 };
-	struct plumb_copies *copies = plumb_copies_new(folder);
+	struct plumb_copies *copies = plumb_copies_new(&regions, NULL);
 
 	signal(SIGXFSZ, SIG_IGN); /* as plumb run does */
 	for (int i = 0; i < 2000; i++)

@@ -86,13 +86,47 @@ test_startup(void **state)
 
 	(void)state;
 	assert_int_equal(plumb_startup_find(&startup, &s), 0);
-	assert_true(s.sampled);
+	assert_int_equal(s.metric, PLUMB_METRIC_CPU_TIME);
 	assert_int_equal(s.ns[PLUMB_STARTUP_IMPORTS], 2800 * WINDOWS_MS);
 	/* Waiting counts, too. */
 	assert_int_equal(s.ns[PLUMB_STARTUP_COMPILING], 6000 * WINDOWS_MS);
 	/* It lies in what compiles, and has its own remedy. */
 	assert_int_equal(s.ns[PLUMB_STARTUP_TUNING], 11900 * WINDOWS_MS);
 	assert_int_equal(s.ns[PLUMB_STARTUP_OTHER], 0);
+	plumb_profile_free(&startup);
+	plumb_profile_free(&profile);
+}
+
+/* As a recording without --cpu has it: looks at the main thread instead of samples. */
+static struct plumb_profile
+make_looked_at(void)
+{
+	struct plumb_profile profile = make();
+
+	for (uint32_t i = 0; i < profile.values_count; i++)
+		if (profile.values[i].metric == PLUMB_METRIC_CPU_TIME)
+			profile.values[i].metric = PLUMB_METRIC_HOST_TIME;
+	for (uint32_t i = 0; i < profile.window_values_count; i++)
+		if (profile.window_values[i].metric == PLUMB_METRIC_CPU_TIME)
+			profile.window_values[i].metric = PLUMB_METRIC_HOST_TIME;
+	return profile;
+}
+
+static void
+test_startup_from_outside(void **state)
+{
+	struct plumb_profile profile = make_looked_at(), startup = cut(&profile, "startup");
+	struct plumb_startup s;
+
+	(void)state;
+	assert_int_equal(plumb_startup_find(&startup, &s), 0);
+	assert_int_equal(s.metric, PLUMB_METRIC_HOST_TIME);
+	assert_int_equal(s.ns[PLUMB_STARTUP_IMPORTS], 2800 * WINDOWS_MS);
+	/* A look sees waiting as well as computing, so wait.time is not added. */
+	assert_int_equal(s.ns[PLUMB_STARTUP_COMPILING], 5000 * WINDOWS_MS);
+	assert_int_equal(s.samples[PLUMB_STARTUP_COMPILING], 500);
+	assert_int_equal(s.ns[PLUMB_STARTUP_TUNING], 11900 * WINDOWS_MS);
+	assert_true(plumb_startup_is_known(&s));
 	plumb_profile_free(&startup);
 	plumb_profile_free(&profile);
 }
@@ -158,6 +192,35 @@ test_findings(void **state)
 	assert_int_equal(plumb_analyze(&profile, &whole, NULL), 0);
 	assert_int_equal(count_of(&profile, NULL), profile.findings_count);
 	assert_null(find(&profile, "startup-"));
+	plumb_profile_free(&loop);
+	plumb_profile_free(&profile);
+}
+
+/* A GPU that idles: the line at which the main thread was is named, with the number of looks. */
+static void
+test_idle_from_outside(void **state)
+{
+	const struct plumb_analyze_options options = { .thresholds = "latency.idle=10%" };
+	struct plumb_profile profile = make_looked_at(), loop = cut(&profile, "loop:1");
+	const struct plumb_finding *f;
+
+	(void)state;
+	loop.devices[0].first_ns = 0;
+	loop.devices[0].last_ns = 24000 * WINDOWS_MS;
+	assert_int_equal(plumb_analyze(&loop, &options, NULL), 0);
+	f = find(&loop, "latency-idle");
+	assert_non_null(f);
+	assert_non_null(strstr(plumb_text(&loop, f->title),
+	                       "; the main thread was at train.py:44 in 2200 of 2200 looks"));
+	assert_non_null(strstr(plumb_text(&loop, f->evidence), "\"looks\":2200"));
+	/* Too few looks may be chance. */
+	for (uint32_t i = 0; i < loop.values_count; i++)
+		if (loop.values[i].metric == PLUMB_METRIC_HOST_TIME)
+			loop.values[i].count = 5;
+	assert_int_equal(plumb_analyze(&loop, &options, NULL), 0);
+	f = find(&loop, "latency-idle");
+	assert_non_null(f);
+	assert_null(strstr(plumb_text(&loop, f->title), "looks"));
 	plumb_profile_free(&loop);
 	plumb_profile_free(&profile);
 }
@@ -231,7 +294,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_iteration), cmocka_unit_test(test_no_windows),
-		cmocka_unit_test(test_startup),       cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_startup),       cmocka_unit_test(test_startup_from_outside),
+		cmocka_unit_test(test_findings),      cmocka_unit_test(test_idle_from_outside),
 		cmocka_unit_test(test_short_startup), cmocka_unit_test(test_rows_of_an_iteration),
 	};
 

@@ -35,7 +35,9 @@ struct run {
 	struct plumb_facts facts;
 	struct plumb_program program;
 	struct plumb_watch *watch; /* NULL: not asked for */
+	struct plumb_host *host;   /* NULL: `watch` sees more */
 	struct plumb_copies *copies;
+	struct plumb_watch_regions regions; /* of all three */
 	struct plumb_schedule schedule;
 	struct plumb_output_rule rule; /* how the profile is written */
 	bool quiet;
@@ -364,6 +366,9 @@ wait_for_program(struct run *run)
 	struct plumb_copies_told told = plumb_copies_end(run->copies);
 	run->copies = NULL;
 	count_looks(run, &told);
+	plumb_host_free(run->host);
+	run->host = NULL;
+	plumb_watch_regions_free(&run->regions);
 }
 
 static void
@@ -597,10 +602,13 @@ run_profiled(struct run *run)
 		                                                    ? NULL
 		                                                    : getenv("TORCH_TRACE") };
 	plumb_facts_started(&run->facts, &facts);
+	run->regions.folder = run->folder.path;
 	if (run->options.cpu_hz)
-		run->watch = plumb_watch_new(run->folder.path);
+		run->watch = plumb_watch_new(&run->regions);
+	else if ((run->options.layers & PLUMB_LAYER_PYTHON) && !run->options.no_windows)
+		run->host = plumb_host_new(&run->regions, run->schedule.control);
 	if (!run->options.no_windows)
-		run->copies = plumb_copies_new(run->folder.path);
+		run->copies = plumb_copies_new(&run->regions, run->host);
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the main threads were in the loop, seen from outside (host.time): for GPUs that idle where
+ * nothing else says what the CPU did. */
+#include "analyze/latency.h"
+
+enum { LEAST = 10 }; /* looks at a line. Fewer may be chance */
+#define CLEAR 0.5    /* of the time */
+
+/* Is it of the main thread of a process that uses a GPU, as far as that is known? */
+static bool
+is_of_main(const struct plumb_profile *p, uint32_t track)
+{
+	const struct plumb_track *t = track < p->tracks_count ? &p->tracks[track] : NULL;
+
+	if (!t || t->kind != PLUMB_TRACK_THREAD || t->process >= p->processes_count ||
+	    t->tid != p->processes[t->process].pid)
+		return false;
+	for (uint32_t i = 0; i < p->device_processes_count; i++)
+		if (p->device_processes[i].process == t->process)
+			return true;
+	return !p->device_processes_count;
+}
+
+int
+plumb_latency_looks_find(const struct latency *l, struct plumb_latency_looks *looks)
+{
+	const struct plumb_profile *p = l->study->profile;
+	struct plumb_tally tally = { 0 };
+	int64_t whole = 0;
+	uint32_t line;
+
+	*looks = (struct plumb_latency_looks){ .line = PLUMB_NONE };
+	if (p->window.kind != PLUMB_WINDOW_LOOP || l->sampled)
+		return 0;
+	if (plumb_tally_new(l->study, &tally))
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		if (v->metric != PLUMB_METRIC_HOST_TIME || v->sum <= 0 || !is_of_main(p, v->track))
+			continue;
+		whole = plumb_add(whole, v->sum);
+		looks->count += v->count;
+		plumb_tally_add(&tally, l->study->user_of[v->context], v->sum, v->count);
+	}
+	line = plumb_tally_top(&tally);
+	if (line != PLUMB_NONE && tally.count[line] >= LEAST &&
+	    (double)tally.ns[line] >= CLEAR * (double)whole) {
+		looks->line = line;
+		looks->at = tally.count[line];
+		looks->ns = tally.ns[line];
+	}
+	plumb_tally_free(&tally);
+	return 0;
+}
