@@ -2,7 +2,9 @@
 """nn.Module instances as frames: programs/modules.py says of each call what it is, and here that is
 compared with the frame that the call stands under. What needs no PyTorch is in test_module_reading.py."""
 import collections
+import contextlib
 import json
+import sqlite3
 import subprocess
 
 import pytest
@@ -58,21 +60,40 @@ def test_ledger_adds_up(made):
     assert "module.off" not in made.profile.environment
 
 
-@pytest.mark.parametrize("section", ["containers", "two_names", "shapes_of_code", "changing", "sweep",
-                                     "threads", "recursion", "made_on_the_fly", "parameters_only"])
-def test_calls_are_counted_once_each(section, torch_python, tmp_path):
+SECTIONS = ["containers", "two_names", "shapes_of_code", "changing", "sweep", "threads", "recursion", "made_on_the_fly",
+            "parameters_only"]
+
+
+@pytest.fixture(scope="module")
+def apart(torch_python, tmp_path_factory):
+    """Each section runs in a child, which starts with no module that PyTorch or plumb has seen called."""
+    return recorded(torch_python, "modules.py", tmp_path_factory, "apart", *SECTIONS)
+
+
+def counts_of_process(made, pid, column, metric):
+    """{context: the COLUMN of METRIC} of one process."""
+    with contextlib.closing(sqlite3.connect(made.path)) as database:
+        return dict(database.execute(
+            f"SELECT v.context, SUM(v.{column}) FROM context_values v JOIN metrics m ON m.id = v.metric "
+            "JOIN tracks t ON t.id = v.track JOIN processes p ON p.id = t.process "
+            "WHERE m.name = ? AND p.pid = ? GROUP BY v.context", (metric, pid)))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_calls_are_counted_once_each(section, torch_python, apart):
     """A Probe says once at each call what it is, so that its calls are the ranges under it."""
     if section == "made_on_the_fly" and not counts_exactly(torch_python):
         pytest.skip("this Python does not tell calls in a row with one argument apart")
-    made = run_program(torch_python, "modules.py", section, folder=tmp_path)
-    assert made.done.returncode == 0, made.done.stderr
+    pid = json.loads(apart.done.stdout)[section]
     said, counted = collections.Counter(), collections.Counter()
-    for node, count in ranges(made):
-        if node.name.endswith((".Probe", ".Alone")):
+    for context, count in counts_of_process(apart, pid, "count", "op.duration").items():
+        node = apart.node(context)
+        if node.kind == "range" and node.name.endswith((".Probe", ".Alone")):
             said[node.name] += count
-    for node in made.profile.root.walk():
+    for context, calls in counts_of_process(apart, pid, "sum", "module.calls").items():
+        node = apart.node(context)
         if node.kind == "module" and node.file.endswith((".Probe", ".Alone")):
-            counted[f"{node.name}|{node.file}"] += node.exclusive["module.calls"].sum
+            counted[f"{node.name}|{node.file}"] += calls
     assert said and counted == said
 
 
