@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies in each window, by single spans. A value is made again from the spans of its context
- * and track. If the sum over all windows is the value, each window has its part; otherwise spans do
- * not tell of it, and no window has any of it.
+ * and track. If the sum over all windows is the value, each window has its part. Otherwise spans do
+ * not tell of it: unless all spans of the value have the same, or are in one window, no window has
+ * any of it.
  *
  * What is on the host counts where it begins, GPU work where its call begins; on the stream whose
  * kernels make the loops, where the kernel begins.
@@ -23,7 +24,8 @@ struct cell {
 	uint32_t window, next;  /* of the same group, or PLUMB_NONE */
 	uint32_t ones, several; /* calls that started one piece of work, or several */
 	struct plumb_stat length;
-	struct plumb_stat other; /* bytes of a copy; own time of an operator or a range */
+	struct plumb_stat
+		other; /* own time of an operator or a range; bytes of copies that say it */
 };
 
 /* All with the same context, track and ends. */
@@ -327,7 +329,8 @@ take_stream(struct taking *t, uint32_t track)
 			return false;
 		if (cell) {
 			add_number(&cell->length, span->end_ns - span->start_ns);
-			add_number(&cell->other, (int64_t)span->bytes);
+			if (span->bytes)
+				add_number(&cell->other, (int64_t)span->bytes);
 		}
 		if (row->device == PLUMB_NONE)
 			continue;
@@ -513,12 +516,13 @@ stat_of(const struct cell *cell, uint32_t metric)
 	return stat;
 }
 
-/* How the parts of VALUE are known. */
+/* How the parts of a value are known. */
 enum known {
 	UNKNOWN,
-	BY_SPANS, /* the spans themselves say it */
-	BY_COUNT, /* each span has the same */
-	AT_ONCE,  /* all spans are in one window */
+	BY_SPANS,   /* the spans themselves say it */
+	WITH_ZEROS, /* those that say nothing have 0 bytes */
+	BY_COUNT,   /* each span has the same */
+	AT_ONCE,    /* all spans are in one window */
 };
 
 static enum known
@@ -537,6 +541,9 @@ know(const struct taking *t, const struct group *group, const struct plumb_value
 	}
 	if (sum.count == value->count && sum.sum == value->sum)
 		return BY_SPANS;
+	if (value->metric == PLUMB_METRIC_GPU_COPY_BYTES && spans == value->count &&
+	    sum.sum == value->sum)
+		return WITH_ZEROS;
 	if (plumb_metric_aggregation(value->metric) == PLUMB_MAX ||
 	    value->metric == PLUMB_METRIC_MEM_HELD)
 		return UNKNOWN;
@@ -545,23 +552,35 @@ know(const struct taking *t, const struct group *group, const struct plumb_value
 	return windows == 1 ? AT_ONCE : UNKNOWN;
 }
 
+/* What CELL has of VALUE. */
+static struct plumb_stat
+part_of(const struct cell *cell, const struct plumb_value *value, enum known known)
+{
+	struct plumb_stat stat = stat_of(cell, value->metric);
+	struct plumb_stat rest = { .count = cell->length.count - stat.count };
+
+	if (known == WITH_ZEROS)
+		plumb_stat_merge(&stat, &rest);
+	if (known == BY_COUNT)
+		stat = (struct plumb_stat){ value->min * (int64_t)cell->length.count,
+			                    cell->length.count,
+			                    value->min,
+			                    value->max,
+			                    (double)value->min,
+			                    0 };
+	if (known == AT_ONCE && cell->length.count)
+		stat = plumb_value_stat(value);
+	return stat;
+}
+
 static bool
 add_rows(struct taking *t, const struct group *group, const struct plumb_value *value,
          enum known known)
 {
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
 		const struct cell *cell = &t->cells.items[i];
-		struct plumb_stat stat = stat_of(cell, value->metric);
+		struct plumb_stat stat = part_of(cell, value, known);
 		struct plumb_window_value *row;
-		if (known == BY_COUNT)
-			stat = (struct plumb_stat){ value->min * (int64_t)cell->length.count,
-				                    cell->length.count,
-				                    value->min,
-				                    value->max,
-				                    (double)value->min,
-				                    0 };
-		if (known == AT_ONCE && cell->length.count)
-			stat = plumb_value_stat(value);
 		if (!stat.count)
 			continue;
 		row = plumb_row_add(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]);
@@ -573,15 +592,19 @@ add_rows(struct taking *t, const struct group *group, const struct plumb_value *
 			                            .track = value->track,
 			                            .sum = stat.sum,
 			                            .count = stat.count,
+			                            .min = stat.min,
+			                            .max = stat.max,
 			                            .m2 = stat.m2,
 			                            .ends = value->ends };
 	}
 	return true;
 }
 
-/* *ENOUGH: spans tell of the time of operators and kernels. */
+/* How each value is known, and whether a metric that adds up is not known for one of them: then it
+ * is unknown for all, because a sum of some of them would be wrong. Returns whether spans tell of
+ * the time of operators and kernels. */
 static bool
-add_values(struct taking *t, bool *enough)
+know_values(const struct taking *t, unsigned char *how, bool *lost)
 {
 	const struct plumb_profile *p = t->profile;
 	double all = 0, told = 0;
@@ -589,15 +612,33 @@ add_values(struct taking *t, bool *enough)
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		struct group *group = find_group(t, v->context, v->track, v->ends);
-		enum known known = group ? know(t, group, v) : UNKNOWN;
 		bool main = v->metric == PLUMB_METRIC_OP_TIME || v->metric == PLUMB_METRIC_GPU_TIME;
+		how[i] = (unsigned char)know(t, group, v);
 		all += main ? (double)v->sum : 0;
-		told += main && known == BY_SPANS ? (double)v->sum : 0;
-		if (known != UNKNOWN && !add_rows(t, group, v, known))
-			return false;
+		told += main && how[i] == BY_SPANS ? (double)v->sum : 0;
+		if (how[i] == UNKNOWN && !main && plumb_metric_aggregation(v->metric) == PLUMB_SUM)
+			lost[plumb_metric_slot(v->metric)] = true;
 	}
-	*enough = told >= KNOWN * all;
-	return plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]) == 0;
+	return told >= KNOWN * all;
+}
+
+static bool
+add_values(struct taking *t, bool *enough)
+{
+	const struct plumb_profile *p = t->profile;
+	unsigned char *how = calloc((size_t)p->values_count + 1, sizeof *how);
+	bool *lost = calloc(plumb_metric_slots(p), sizeof *lost);
+	bool ok = how && lost;
+
+	*enough = ok && know_values(t, how, lost);
+	for (uint32_t i = 0; *enough && ok && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		if (how[i] != UNKNOWN && !lost[plumb_metric_slot(v->metric)])
+			ok = add_rows(t, find_group(t, v->context, v->track, v->ends), v, how[i]);
+	}
+	free(how);
+	free(lost);
+	return ok && plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]) == 0;
 }
 
 /* The only variant of its context and track has all spans; several are known if they are all in

@@ -320,6 +320,7 @@ struct plumb_window_value {
 	uint32_t track;
 	int64_t sum;
 	uint64_t count;
+	int64_t min, max; /* PLUMB_UNKNOWN where single observations are not known */
 	double m2;
 	struct plumb_ends ends;
 };
@@ -509,6 +510,12 @@ static inline struct plumb_stat
 plumb_value_stat(const struct plumb_value *v)
 {
 	return (struct plumb_stat){ v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+}
+static inline struct plumb_stat
+plumb_window_value_stat(const struct plumb_window_value *v)
+{
+	double mean = (double)v->sum / (double)v->count;
+	return (struct plumb_stat){ v->sum, v->count, v->min, v->max, mean, v->m2 };
 }
 /* Adds B to A (parallel Welford). */
 void plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b);

@@ -59,13 +59,12 @@ merge_window_value(void *at, const void *row)
 {
 	struct plumb_window_value *into = at;
 	const struct plumb_window_value *from = row;
-	struct plumb_stat a = { .sum = into->sum, .count = into->count, .m2 = into->m2 };
-	struct plumb_stat b = { .sum = from->sum, .count = from->count, .m2 = from->m2 };
-	a.mean = (double)a.sum / (double)a.count;
-	b.mean = (double)b.sum / (double)b.count;
+	struct plumb_stat a = plumb_window_value_stat(into), b = plumb_window_value_stat(from);
 	plumb_stat_merge(&a, &b);
 	into->sum = a.sum;
 	into->count = a.count;
+	into->min = a.min;
+	into->max = a.max;
 	into->m2 = a.m2;
 }
 

@@ -79,6 +79,8 @@ add_extent(struct plumb_window_sum *sum, const struct plumb_window *window,
 		sum->stretches = extent->stretches;
 		sum->iterations = window->iterations;
 	}
+	if (sum->iterations == PLUMB_UNKNOWN)
+		sum->iterations = window->iterations;
 }
 
 int

@@ -17,7 +17,7 @@
  * What a profile of a window has:
  * - the same ids of strings, frames, contexts, processes, tracks and devices as the whole;
  * - values and variants of the window alone. The minimum and maximum are PLUMB_UNKNOWN, but where
- *   all observations were in the window, or all were equal;
+ *   single observations are known, all were in the window, or all were equal;
  * - devices' totals, GPU work, spans and samples of the window alone; run.wall_ns is how long it
  *   lasted. What cannot be known by window is PLUMB_UNKNOWN, or is not there (peaks of memory at
  *   another time);
