@@ -569,12 +569,21 @@ plumb_windows_cuts_free(struct plumb_windows_cuts *cuts)
 }
 
 uint32_t
-plumb_windows_at(const struct plumb_windows_cuts *cuts, uint32_t process, bool host, int64_t at)
+plumb_windows_at(const struct plumb_windows_cuts *cuts, uint32_t process, bool host, int64_t at,
+                 uint32_t *near)
 {
 	const struct plumb_windows_process *own = &cuts->processes[process];
 	const struct plumb_windows_piece *pieces = cuts->pieces.items + own->first;
-	uint32_t count = own->end - own->first;
-	uint32_t i = plumb_search(k, count, (host ? pieces[k].host : pieces[k].start) <= at);
+	uint32_t count = own->end - own->first, i = *near;
 
-	return count ? pieces[i ? i - 1 : 0].window : PLUMB_NONE;
+#define BEGIN(k) (host ? pieces[k].host : pieces[k].start)
+	if (!count)
+		return PLUMB_NONE;
+	if (i >= count || BEGIN(i) > at || (i + 1 < count && BEGIN(i + 1) <= at)) {
+		i = plumb_search(k, count, BEGIN(k) <= at);
+		i -= i > 0;
+	}
+#undef BEGIN
+	*near = i;
+	return pieces[i].window;
 }

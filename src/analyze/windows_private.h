@@ -67,9 +67,10 @@ int plumb_windows_cut(struct plumb_profile *profile, struct plumb_windows_findin
                       struct plumb_windows_cuts *cuts, struct plumb_error *error);
 void plumb_windows_cuts_free(struct plumb_windows_cuts *cuts);
 
-/* The window of PROCESS at AT, on the host or on its GPUs; PLUMB_NONE: the process has none. */
-uint32_t
-plumb_windows_at(const struct plumb_windows_cuts *cuts, uint32_t process, bool host, int64_t at);
+/* The window of PROCESS at AT, on the host or on its GPUs; PLUMB_NONE: the process has none. *NEAR,
+ * at first 0, is where the search begins. */
+uint32_t plumb_windows_at(const struct plumb_windows_cuts *cuts, uint32_t process, bool host,
+                          int64_t at, uint32_t *near);
 
 /* Adds up what spans say in each window. 1: they do not tell of all time that the values have, and
  * PROFILE got no rows. PLUMB_ESYSTEM: no memory. */

@@ -45,6 +45,13 @@ struct taking {
 	uint32_t *works; /* by call in `launches`: how much it started */
 };
 
+static inline void
+add_known(int64_t *sum, int64_t number)
+{
+	if (__builtin_add_overflow(*sum, number, sum))
+		*sum = number < 0 ? -INT64_MAX : INT64_MAX;
+}
+
 /* ---- groups ---- */
 
 static uint64_t
@@ -132,12 +139,19 @@ cell_of(struct taking *t, struct group *group, uint32_t window)
 	return cell;
 }
 
-static void
+static inline void
 add_number(struct plumb_stat *stat, int64_t number)
 {
-	const struct plumb_stat one = { number, 1, number, number, (double)number, 0 };
+	double delta = (double)number - stat->mean;
 
-	plumb_stat_merge(stat, &one);
+	if (!stat->count || number < stat->min)
+		stat->min = number;
+	if (!stat->count || number > stat->max)
+		stat->max = number;
+	stat->count++;
+	stat->mean += delta / (double)stat->count;
+	stat->m2 += delta * ((double)number - stat->mean);
+	add_known(&stat->sum, number);
 }
 
 /* ---- threads ---- */
@@ -225,12 +239,13 @@ take_thread(struct taking *t, uint32_t track)
 	const struct plumb_profile *p = t->profile;
 	uint32_t end = plumb_profile_first_span(p, track + 1), process = p->tracks[track].process;
 	struct thread thread = { .taking = t };
+	uint32_t near = 0;
 	bool ok = true;
 
 	for (uint32_t i = plumb_profile_first_span(p, track); ok && i < end; i++) {
 		const struct plumb_span *span = &p->spans[i];
 		uint32_t kind = plumb_context_frame(p, span->context)->kind;
-		uint32_t window = plumb_windows_at(t->cuts, process, true, span->start_ns);
+		uint32_t window = plumb_windows_at(t->cuts, process, true, span->start_ns, &near);
 		struct group *group = find_group(t, span->context, track, span->ends);
 		struct cell *cell = group ? cell_of(t, group, window) : NULL;
 		ok = !group || cell;
@@ -250,30 +265,51 @@ take_thread(struct taking *t, uint32_t track)
 
 /* ---- GPU work ---- */
 
+/* Where searches begin, because the next thing is mostly near the last. */
+struct near {
+	uint32_t launch, host, work;
+};
+
+/* The place of the call that started SPAN, as plumb_launch_before has it, or PLUMB_NONE. */
+static uint32_t
+launch_of(const struct plumb_launches *launches, const struct plumb_span *span, uint32_t process,
+          struct near *near)
+{
+	const struct plumb_launch *items = launches->items;
+	uint32_t place = near->launch, tries = 2;
+
+	if (!span->correlation)
+		return PLUMB_NONE;
+	while (tries && (place >= launches->count || items[place].process != process ||
+	                 items[place].correlation != span->correlation)) {
+		place++;
+		tries--;
+	}
+	if (!tries)
+		place = plumb_launch_place(launches, process, span->correlation);
+	if (place == PLUMB_NONE)
+		return place;
+	while (place + 1 < launches->count && items[place + 1].process == process &&
+	       items[place + 1].correlation == span->correlation &&
+	       items[place + 1].start_ns <= span->start_ns)
+		place++;
+	near->launch = place;
+	return place;
+}
+
 /* The window of SPAN, a stream's. Its call has started one more. */
 static uint32_t
-window_of(struct taking *t, const struct plumb_span *span, uint32_t process)
+window_of(struct taking *t, const struct plumb_span *span, uint32_t process, struct near *near)
 {
 	const struct plumb_launches *launches = &t->cuts->launches;
-	uint32_t call = plumb_launch_before(launches, process, span->correlation, span->start_ns);
-	uint32_t place = call == PLUMB_NONE
-	                         ? PLUMB_NONE
-	                         : plumb_launch_place(launches, process, span->correlation);
+	uint32_t place = launch_of(launches, span, process, near);
 
-	while (place != PLUMB_NONE && launches->items[place].span != call)
-		place++;
 	if (place != PLUMB_NONE)
 		t->works[place]++;
 	if (place == PLUMB_NONE || t->cuts->processes[process].lead == span->track)
-		return plumb_windows_at(t->cuts, process, false, span->start_ns);
-	return plumb_windows_at(t->cuts, process, true, launches->items[place].start_ns);
-}
-
-static void
-add_known(int64_t *sum, int64_t number)
-{
-	if (__builtin_add_overflow(*sum, number, sum))
-		*sum = INT64_MAX;
+		return plumb_windows_at(t->cuts, process, false, span->start_ns, &near->work);
+	return plumb_windows_at(t->cuts, process, true, launches->items[place].start_ns,
+	                        &near->host);
 }
 
 static void
@@ -318,11 +354,12 @@ take_stream(struct taking *t, uint32_t track)
 	const struct plumb_track *row = &p->tracks[track];
 	uint32_t end = plumb_profile_first_span(p, track + 1);
 	uint32_t at = PLUMB_NONE; /* the row of the device that was used last */
+	struct near near = { 0 };
 
 	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++) {
 		const struct plumb_span *span = &p->spans[i];
 		uint32_t kind = plumb_context_frame(p, span->context)->kind;
-		uint32_t window = window_of(t, span, row->process);
+		uint32_t window = window_of(t, span, row->process, &near);
 		struct group *group = find_group(t, span->context, track, span->ends);
 		struct cell *cell = group ? cell_of(t, group, window) : NULL;
 		if (group && !cell)
@@ -351,6 +388,7 @@ static bool
 take_launches(struct taking *t)
 {
 	const struct plumb_profile *p = t->profile;
+	uint32_t near = 0;
 
 	for (uint32_t i = 0; i < t->cuts->launches.count; i++) {
 		const struct plumb_launch *launch = &t->cuts->launches.items[i];
@@ -360,8 +398,9 @@ take_launches(struct taking *t)
 		struct cell *cell;
 		if (!group)
 			continue;
-		cell = cell_of(t, group,
-		               plumb_windows_at(t->cuts, launch->process, true, launch->start_ns));
+		cell = cell_of(
+			t, group,
+			plumb_windows_at(t->cuts, launch->process, true, launch->start_ns, &near));
 		if (!cell)
 			return false;
 		cell->ones += t->works[i] == 1;
