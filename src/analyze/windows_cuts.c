@@ -15,7 +15,8 @@
 #define LEAST_TIME 0.01    /* of the longest loop's */
 #define WARM_UP 0.1        /* of later loops' time: a shorter one before them is start-up */
 #define MATTERS 0.05       /* of time or kernel time: what is outside of loops */
-#define LEAST_LOOPS 0.2    /* of the time that is not of a loop, after start-up */
+#define LEAST_LOOPS 0.2    /* of the time that is not of a loop, after start-up, or … */
+#define MOST 0.5           /* … of the kernel time after start-up: what the run is about */
 #define EDGE 1.5           /* iterations: what is shorter may be the edge of the recording */
 
 struct cutting {
@@ -241,7 +242,7 @@ matters(const struct cutting *c, const struct lead *lead)
 	const struct plumb_process *process = &c->profile->processes[lead->process];
 	const struct plumb_iteration_track *track = lead->track;
 	double wall = (double)process->end_ns - (double)process->start_ns;
-	double before = 0, outside = 0, kernels = 0, all = 0, loops = 0;
+	double before = 0, outside = 0, kernels = 0, all = 0, after = 0, looped = 0, loops = 0;
 	int64_t at = process->start_ns;
 
 	for (uint32_t s = 0; s <= track->stretch_count; s++) {
@@ -250,19 +251,21 @@ matters(const struct cutting *c, const struct lead *lead)
 		double own = end ? 0 : (double)stretch->kernel_ns;
 		double gap = (double)(end ? process->end_ns : stretch->start_ns) - (double)at;
 		all += own;
+		after += s >= lead->first ? own : 0;
 		if (!end && loop_of(lead, stretch) == PLUMB_NONE) {
 			kernels += own > EDGE * lead->step_kernels ? own : 0;
 			continue;
 		}
 		*(s == lead->first ? &before : &outside) +=
 			gap > EDGE * (double)lead->step ? gap : 0;
+		looped += own;
 		if (!end)
 			at = stretch->end_ns;
 	}
 	for (uint32_t l = 0; l < track->loop_count; l++)
 		loops += lead->taken[l];
 	return (loops > 1 || before + outside > MATTERS * wall || kernels > MATTERS * all) &&
-	       time_of(lead) >= LEAST_LOOPS * outside;
+	       (time_of(lead) >= LEAST_LOOPS * outside || looped >= MOST * after);
 }
 
 /* ---- rows ---- */

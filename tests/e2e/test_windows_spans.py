@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 from kineto_traces import call, event, kernel, save
+from test_mock_gpu import run_driver
 
 US = 1000
 
@@ -259,6 +260,7 @@ def test_verbs_on_a_trace(plumb, tmp_path):
     decode(host, 40)
     trace = save(tmp_path / "t.json", *host.events)
     text = plumb("report", trace).stdout
+    assert "a GPU works for 28.9 ms of it" in text  # 24 layers of 1.2 ms, and 50 µs
     assert "main loop" in text and "40 iterations" in text and "flash_prefill" not in text
     report = json.loads(plumb("report", trace, "--json").stdout)
     assert [w["name"] for w in report["windows"]] == ["startup", "loop", "rest"]
@@ -271,3 +273,14 @@ def test_verbs_on_a_trace(plumb, tmp_path):
     assert "40 iterations of 74 kernels" in plumb("iters", trace, "--window", "loop").stdout
     missing = plumb("report", trace, "--window", "loop:2", check=False)
     assert missing.returncode == 3 and "startup, loop, rest" in missing.stderr
+
+
+def test_a_short_loop_of_a_recording(tmp_path):
+    """60 rounds of 120 µs are over before plumb looks at the values once; their spans have them."""
+    made = run_driver(tmp_path, "short_loop", "60", options=("--trace",))
+    path = made.profile.path
+    assert [(name, iterations) for _, name, iterations, *_ in windows(path)] == \
+        [("startup", None), ("loop:1", 60), ("rest", None)]
+    assert total(path, "loop:1", "gpu.time") == (60 * 6 * 20 * US, 60 * 6, 20 * US, 20 * US)
+    assert total(path, "startup", "gpu.time") == (20 * 500 * US, 20, 500 * US, 500 * US)
+    check_sums(path, unknown=["host.wait"])
