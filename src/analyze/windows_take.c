@@ -32,7 +32,7 @@ struct cell {
 struct group {
 	uint32_t context, track;
 	struct plumb_ends ends;
-	uint32_t cells, variants;
+	uint32_t cells;
 };
 
 struct taking {
@@ -42,7 +42,8 @@ struct taking {
 	uint32_t group_count;
 	uint32_t *first; /* by context, and one more */
 	PLUMB_VEC(struct cell) cells;
-	uint32_t *works; /* by call in `launches`: how much it started */
+	uint32_t *variant_windows; /* by variant: where all of it is, or PLUMB_NONE */
+	uint32_t *works;           /* by call in `launches`: how much it started */
 };
 
 static inline void
@@ -85,18 +86,16 @@ make_groups(struct taking *t)
 		return false;
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		t->groups[count++] = (struct group){ v->context, v->track, v->ends, PLUMB_NONE, 0 };
+		t->groups[count++] = (struct group){ v->context, v->track, v->ends, PLUMB_NONE };
 	}
 	for (uint32_t i = 0; i < p->variants_count; i++)
 		t->groups[count++] = (struct group){
-			p->variants[i].context, p->variants[i].track, { 0, 0 }, PLUMB_NONE, 1
+			p->variants[i].context, p->variants[i].track, { 0, 0 }, PLUMB_NONE
 		};
 	if (plumb_sort_rows(t->groups, count, sizeof *t->groups, group_key, 2, NULL) < 0)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
-		if (kept && is_same_group(&t->groups[kept - 1], &t->groups[i]))
-			t->groups[kept - 1].variants += t->groups[i].variants;
-		else
+		if (!kept || !is_same_group(&t->groups[kept - 1], &t->groups[i]))
 			t->groups[kept++] = t->groups[i];
 	}
 	t->group_count = kept;
@@ -111,7 +110,7 @@ make_groups(struct taking *t)
 static struct group *
 find_group(const struct taking *t, uint32_t context, uint32_t track, struct plumb_ends ends)
 {
-	const struct group wanted = { context, track, ends, 0, 0 };
+	const struct group wanted = { context, track, ends, 0 };
 	uint32_t first = t->first[context], count = t->first[context + 1] - first;
 	struct group *own = t->groups + first;
 	uint32_t i = plumb_search(k, count,
@@ -680,51 +679,131 @@ add_values(struct taking *t, bool *enough)
 	return ok && plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]) == 0;
 }
 
-/* The only variant of its context and track has all spans; several are known if they are all in
- * one window. */
-static bool
-add_variant(struct taking *t, const struct plumb_variant *variant)
+/* ---- variants ---- */
+
+/* The window in which all calls of VARIANT are, or PLUMB_NONE. */
+static uint32_t
+window_of_all(const struct taking *t, const struct group *group,
+              const struct plumb_variant *variant)
 {
-	struct group *group =
-		find_group(t, variant->context, variant->track, (struct plumb_ends){ 0, 0 });
-	bool host = variant->shapes != PLUMB_NONE;
-	struct plumb_stat sum = { 0 };
-	uint32_t windows = 0;
+	const struct plumb_track *track =
+		variant->track == PLUMB_NONE ? NULL : &t->profile->tracks[variant->track];
+	bool host = track && track->kind == PLUMB_TRACK_THREAD;
+	uint32_t window = PLUMB_NONE, windows = 0, first = 0, last = 0;
 
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		const struct cell *cell = &t->cells.items[i];
-		plumb_stat_merge(&sum, host ? &cell->other : &cell->length);
-		windows += cell->length.count > 0;
+		windows += t->cells.items[i].length.count > 0;
+		if (t->cells.items[i].length.count)
+			window = t->cells.items[i].window;
 	}
-	if (windows != 1 &&
-	    (group->variants != 1 || sum.count != variant->count || sum.sum != variant->time))
+	if (windows == 1 || !track || (!variant->first_ns && !variant->last_ns) ||
+	    (!host && t->cuts->processes[track->process].lead != variant->track))
+		return windows == 1 ? window : PLUMB_NONE;
+	window = plumb_windows_at(t->cuts, track->process, host, variant->first_ns, &first);
+	plumb_windows_at(t->cuts, track->process, host, variant->last_ns, &last);
+	return first == last ? window : PLUMB_NONE;
+}
+
+static bool
+add_variant_row(struct taking *t, const struct plumb_variant *variant, uint32_t window,
+                uint64_t count, int64_t time)
+{
+	struct plumb_window_variant *row =
+		plumb_row_add(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]);
+
+	if (!row)
+		return false;
+	*row = (struct plumb_window_variant){ window, *variant };
+	row->variant.count = count;
+	row->variant.time = time;
+	row->variant.min = row->variant.max = PLUMB_UNKNOWN;
+	return true;
+}
+
+/* What CELL has of the variants [FIRST, END) that were not yet put into a window: of one. */
+static struct plumb_stat
+rest_of(const struct taking *t, const struct cell *cell, uint32_t first, uint32_t end)
+{
+	const struct plumb_profile *p = t->profile;
+	bool host = p->variants[first].shapes != PLUMB_NONE;
+	struct plumb_stat rest = host ? cell->other : cell->length;
+
+	for (uint32_t i = first; i < end; i++) {
+		if (t->variant_windows[i] != cell->window)
+			continue;
+		rest.count -= p->variants[i].count;
+		rest.sum -= p->variants[i].time;
+	}
+	return rest;
+}
+
+/* The only variant of those [FIRST, END) that is in several windows has what the others do not
+ * have. */
+static bool
+add_rest(struct taking *t, const struct group *group, uint32_t first, uint32_t end)
+{
+	const struct plumb_variant *variant = NULL;
+	struct plumb_stat sum = { 0 };
+
+	for (uint32_t i = first; i < end; i++) {
+		if (t->variant_windows[i] != PLUMB_NONE)
+			continue;
+		if (variant)
+			return true;
+		variant = &t->profile->variants[i];
+	}
+	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
+		struct plumb_stat rest = rest_of(t, &t->cells.items[i], first, end);
+		sum.count += rest.count;
+		sum.sum += rest.sum;
+	}
+	if (!variant || sum.count != variant->count || sum.sum != variant->time)
 		return true;
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
 		const struct cell *cell = &t->cells.items[i];
-		const struct plumb_stat *stat = host ? &cell->other : &cell->length;
-		struct plumb_window_variant *row;
-		if (!stat->count)
-			continue;
-		row = plumb_row_add(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]);
-		if (!row)
+		struct plumb_stat rest = rest_of(t, cell, first, end);
+		if (rest.count && !add_variant_row(t, variant, cell->window, rest.count, rest.sum))
 			return false;
-		*row = (struct plumb_window_variant){ cell->window, *variant };
-		row->variant.min = row->variant.max = PLUMB_UNKNOWN;
-		if (windows != 1) {
-			row->variant.count = stat->count;
-			row->variant.time = stat->sum;
-		}
 	}
 	return true;
+}
+
+/* Variants [FIRST, END) of one context and track. */
+static bool
+add_variants_of(struct taking *t, uint32_t first, uint32_t end)
+{
+	const struct plumb_variant *v = &t->profile->variants[first];
+	const struct group *group =
+		find_group(t, v->context, v->track, (struct plumb_ends){ 0, 0 });
+
+	for (uint32_t i = first; i < end; i++) {
+		v = &t->profile->variants[i];
+		t->variant_windows[i] = window_of_all(t, group, v);
+		if (t->variant_windows[i] != PLUMB_NONE &&
+		    !add_variant_row(t, v, t->variant_windows[i], v->count, v->time))
+			return false;
+	}
+	return add_rest(t, group, first, end);
 }
 
 static bool
 add_variants(struct taking *t)
 {
-	for (uint32_t i = 0; i < t->profile->variants_count; i++)
-		if (!add_variant(t, &t->profile->variants[i]))
-			return false;
-	return plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]) == 0;
+	const struct plumb_profile *p = t->profile;
+	bool ok;
+
+	t->variant_windows = malloc(((size_t)p->variants_count + 1) * sizeof *t->variant_windows);
+	ok = t->variant_windows;
+	for (uint32_t first = 0, end; ok && first < p->variants_count; first = end) {
+		for (end = first + 1; end < p->variants_count; end++)
+			if (p->variants[end].context != p->variants[first].context ||
+			    p->variants[end].track != p->variants[first].track)
+				break;
+		ok = add_variants_of(t, first, end);
+	}
+	free(t->variant_windows);
+	return ok &&
+	       plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]) == 0;
 }
 
 /* ---- all of it ---- */

@@ -69,6 +69,8 @@ add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
 		.time = own,
 		.min = own,
 		.max = own,
+		.first_ns = top->start_ns,
+		.last_ns = top->start_ns,
 	};
 	return plumb_builder_variant(sweep->trace->builder, &variant) < 0
 	               ? plumb_trace_no_memory(sweep->trace)

@@ -101,6 +101,8 @@ struct plumb_variant {
 	int64_t occupancy; /* theoretical, parts per million */
 	uint64_t count;
 	int64_t time, min, max; /* ns */
+	/* When the first and the last one began; both 0: not known. No columns of the file. */
+	int64_t first_ns, last_ns;
 };
 
 enum plumb_origin_reason {

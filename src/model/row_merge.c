@@ -39,6 +39,12 @@ merge_variant(void *at, const void *row)
 		.sum = from->time, .count = from->count, .min = from->min, .max = from->max
 	};
 	plumb_stat_merge(&a, &b);
+	if ((!into->first_ns && !into->last_ns) || (!from->first_ns && !from->last_ns)) {
+		into->first_ns = into->last_ns = 0;
+	} else {
+		into->first_ns = from->first_ns < into->first_ns ? from->first_ns : into->first_ns;
+		into->last_ns = from->last_ns > into->last_ns ? from->last_ns : into->last_ns;
+	}
 	into->time = a.sum;
 	into->count = a.count;
 	into->min = a.min;

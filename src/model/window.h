@@ -64,6 +64,9 @@ int plumb_window_sums(const struct plumb_profile *profile,
                       struct plumb_window_sums *sums) PLUMB_MUST_CHECK;
 void plumb_window_sums_free(struct plumb_window_sums *sums);
 
+/* Do windows have nearly all calls of variants? Where single spans were added up, they may not. */
+bool plumb_window_has_variants(const struct plumb_profile *profile);
+
 /*
  * Makes WINDOW the profile of CHOICE. It borrows texts from PROFILE, which must stay as it is until
  * plumb_profile_free(WINDOW). PLUMB_EEMPTY: the profile has no such window; ERROR says which it

@@ -122,7 +122,8 @@ def check_sums(path, unknown=()):
         SELECT {key}, sum, count, min, max FROM context_values
         WHERE metric NOT IN (SELECT id FROM metrics WHERE name IN ({named})) ORDER BY {key}""")
     parts = rows(path, f"""
-        SELECT {key}, SUM(sum), SUM(count), MIN(min), MAX(max) FROM window_values GROUP BY {key} ORDER BY {key}""")
+        SELECT {key}, SUM(sum), SUM(count), MIN(min), MAX(max) FROM window_values
+        WHERE metric NOT IN (SELECT id FROM metrics WHERE name IN ({named})) GROUP BY {key} ORDER BY {key}""")
     assert whole and whole == parts
     fields = "kernels, kernel_ns, copies, copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns"
     sums = ", ".join(f"SUM({field})" for field in fields.split(", "))
@@ -179,6 +180,44 @@ def test_what_spans_do_not_tell_is_unknown(profile_of):
     for window in ("startup", "loop:1"):
         assert total(path, window, "gpu.blocks") == (0, 0, None, None)
     assert total(path, "startup", "gpu.registers") == (16, 1, 16, 16)
+
+
+def shape_calls(path, window, shapes):
+    return rows(path, f"""
+        SELECT COALESCE(SUM(v.count), 0), COALESCE(SUM(v.time_ns), 0) FROM window_variants v
+        JOIN windows w ON w.id = v.window
+        WHERE v.shapes = '{shapes}' AND w.kind || COALESCE(':' || w.number, '') = '{window}'""")[0]
+
+
+def test_shapes_of_one_context(profile_of, plumb):
+    """One shape lies in start-up, the other in start-up and the loop. The file says no shape of a span."""
+    host = Host()
+    prefill(host, marked=False)
+    decode(host, 40, marked=False)
+    products = [made for made in host.events if made["name"] == "aten::mm"]
+    for i, made in enumerate(products):
+        many = i < 40
+        made["args"] = {"Input Dims": [[512 if many else 1, 64], [64, 64]], "Input type": ["float", "float"]}
+    path = profile_of(host)
+    many, one = (f"(float32[{rows_of},64], float32[64,64])" for rows_of in (512, 1))
+    assert shape_calls(path, "startup", many) == (40, 40 * 8 * US)
+    assert shape_calls(path, "loop:1", many) == (0, 0)
+    assert shape_calls(path, "startup", one) == (8, 8 * 8 * US)
+    assert shape_calls(path, "loop:1", one) == (40 * 48, 40 * 48 * 8 * US)
+    assert "main loop only" in plumb("report", path, "--by", "shape").stdout
+
+
+def test_shapes_that_are_mixed_are_shown_of_the_whole(profile_of, plumb):
+    host = Host()
+    prefill(host, marked=False)
+    decode(host, 40, marked=False)
+    for i, made in enumerate(made for made in host.events if made["name"] == "aten::mm"):
+        made["args"] = {"Input Dims": [[1 + i % 2, 64], [64, 64]], "Input type": ["float", "float"]}
+    path = profile_of(host)
+    assert rows(path, "SELECT COUNT(*) FROM window_variants WHERE shapes IS NOT NULL") == [(0,)]
+    text = plumb("report", path, "--by", "shape").stdout
+    assert "main loop only" not in text and "984" in text
+    assert "984" not in plumb("report", path, "--by", "shape", "--window", "loop").stdout
 
 
 def test_loops_that_take_turns(profile_of):
