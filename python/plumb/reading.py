@@ -783,8 +783,9 @@ class Profile:
         # Minimum and maximum are known of what lies in the window as a whole, or is all the same.
         marks = ", ".join("?" * len(self._window))
         return self._select(
-            "SELECT w.context, w.sum, w.count, CASE WHEN v.count = w.count OR v.min = v.max THEN v.min END, "
-            "CASE WHEN v.count = w.count OR v.min = v.max THEN v.max END, w.sum * 1.0 / w.count, w.m2 "
+            "SELECT w.context, w.sum, w.count, "
+            "CASE WHEN v.count = w.count OR v.min = v.max THEN v.min ELSE w.min END, "
+            "CASE WHEN v.count = w.count OR v.min = v.max THEN v.max ELSE w.max END, w.sum * 1.0 / w.count, w.m2 "
             "FROM metrics m JOIN window_values w ON w.metric = m.id "
             "LEFT JOIN context_values v ON v.context = w.context AND v.metric = w.metric AND v.track IS w.track "
             "AND v.from_device IS w.from_device AND v.to_device IS w.to_device "

@@ -343,31 +343,81 @@ find_loops(struct finding *f)
 	return ok;
 }
 
+/* Windows of the parts that the profile has. */
+static int
+label_parts(struct finding *f, struct plumb_error *error)
+{
+	int code;
+
+	if (!find_activities(f))
+		return plumb_fail_memory(error, "for the windows");
+	find_steps(f);
+	code = find_gpu_loops(f, error);
+	if (code)
+		return code;
+	if (!find_loops(f))
+		return plumb_fail_memory(error, "for the windows");
+	if (!plumb_windows_number(&f->found) || !loops_matter(f))
+		drop_windows(f->profile);
+	else if (!write_windows(f))
+		return plumb_fail_memory(error, "for the windows");
+	return PLUMB_OK;
+}
+
+/* Windows of single spans: their parts are known. */
+static bool
+label_cuts(struct finding *f)
+{
+	struct plumb_windows_finding *found = &f->found;
+	int64_t start;
+
+	f->part_of = malloc(((size_t)found->count + 1) * sizeof *f->part_of);
+	if (!f->part_of)
+		return false;
+	for (uint32_t i = 0; i < found->count; i++)
+		f->part_of[i] = i;
+	if (!find_activities(f))
+		return false;
+	for (uint32_t i = 0; i < found->count; i++)
+		if (found->parts[i].loop != PLUMB_NONE &&
+		    !plumb_activity_add(&found->loops.items[found->parts[i].loop].activity,
+		                        &found->parts[i].activity))
+			return false;
+	plumb_windows_number_loops(found, &start);
+	return write_windows(f);
+}
+
+static int
+label_spans(struct finding *f, struct plumb_error *error)
+{
+	struct plumb_windows_cuts cuts = { 0 };
+	int code = plumb_windows_cut(f->profile, &f->found, &cuts, error), taken = 1;
+
+	if (!code && f->found.count)
+		taken = plumb_windows_take(f->profile, &cuts);
+	if (taken < 0 || (!taken && !label_cuts(f)))
+		code = plumb_fail_memory(error, "for the windows");
+	else if (taken)
+		drop_windows(f->profile);
+	plumb_windows_cuts_free(&cuts);
+	return code;
+}
+
 int
 plumb_windows_label(struct plumb_profile *profile, struct plumb_error *error)
 {
 	struct finding f = { .profile = profile };
-	bool ok = find_parts(&f);
-	int code = PLUMB_OK;
+	int code = find_parts(&f) ? PLUMB_OK : plumb_fail_memory(error, "for the windows");
 
-	if (ok && !f.found.count) {
+	if (!code && f.found.count)
+		code = label_parts(&f, error);
+	if (!code && !profile->windows_count && profile->spans_count) {
 		free_finding(&f);
-		return PLUMB_OK;
+		f = (struct finding){ .profile = profile };
+		code = label_spans(&f, error);
 	}
-	ok = ok && find_activities(&f);
-	if (ok) {
-		find_steps(&f);
-		code = find_gpu_loops(&f, error);
-		ok = !code && find_loops(&f);
-	}
-	if (ok && plumb_windows_number(&f.found) && loops_matter(&f))
-		ok = write_windows(&f);
-	else if (ok)
+	if (code)
 		drop_windows(profile);
-	if (!ok) {
-		drop_windows(profile);
-		code = code ? code : plumb_fail_memory(error, "for the windows");
-	}
 	free_finding(&f);
 	return code;
 }

@@ -127,17 +127,26 @@ name_parts(struct plumb_windows_finding *finding, uint32_t first, uint32_t end, 
 	}
 }
 
+uint32_t
+plumb_windows_number_loops(struct plumb_windows_finding *finding, int64_t *start)
+{
+	uint32_t number = 0, loop;
+
+	*start = INT64_MAX;
+	while ((loop = next_loop(finding)) != PLUMB_NONE) {
+		if (finding->loops.items[loop].start < *start)
+			*start = finding->loops.items[loop].start;
+		number_loop(finding, loop, ++number);
+	}
+	return number;
+}
+
 bool
 plumb_windows_number(struct plumb_windows_finding *finding)
 {
-	uint32_t number = 0, loop;
-	int64_t start = INT64_MAX;
+	int64_t start;
+	uint32_t number = plumb_windows_number_loops(finding, &start);
 
-	while ((loop = next_loop(finding)) != PLUMB_NONE) {
-		if (finding->loops.items[loop].start < start)
-			start = finding->loops.items[loop].start;
-		number_loop(finding, loop, ++number);
-	}
 	for (uint32_t first = 0, end; number && first < finding->count; first = end) {
 		for (end = first + 1; end < finding->count; end++)
 			if (finding->parts[end].process != finding->parts[first].process)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plumb import: other tools' traces as one profile. */
-#include "import/import.h"
-
 #include <unistd.h>
 
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/demangle.h"
 #include "cli/finish.h"
+#include "cli/load.h"
 #include "cli/summary.h"
 #include "store/store.h"
 
@@ -50,8 +49,8 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 				invocation->operands[i]);
 	struct plumb_output_rule rule = plumb_finish_rule(invocation->options);
 	if (plumb_finish_check(output, &rule, &error) < 0 ||
-	    plumb_import((const char *const *)invocation->operands,
-	                 (uint32_t)invocation->operand_count, &how, &profile, &error) < 0)
+	    plumb_load_traces((const char *const *)invocation->operands,
+	                      (uint32_t)invocation->operand_count, &how, &profile, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	int code = plumb_store_write_by(&profile, output, &rule, NULL, NULL, &error);
 	if (!code && plumb_options_flag(invocation->options, "summary")) {

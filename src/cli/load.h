@@ -5,6 +5,7 @@
 #define PLUMB_CLI_LOAD_H
 
 #include "cli/cli.h"
+#include "import/import.h"
 #include "model/window.h"
 
 enum plumb_load_part {
@@ -18,6 +19,12 @@ enum plumb_load_part {
 int
 plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
            const struct plumb_window_choice *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* One profile of other tools' traces, with windows if they have loops. The errors are those of
+ * plumb_import. */
+int
+plumb_load_traces(const char *const *paths, uint32_t count, const struct plumb_import_options *how,
+                  struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The option --window. MORE is what help says after it. */
 #define PLUMB_WINDOW_OPTION(more)                                                                  \

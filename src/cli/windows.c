@@ -28,7 +28,7 @@ find_next(const struct plumb_startup *startup, const bool *told)
 }
 
 static void
-print_startup(const struct plumb_windows *w, FILE *out)
+print_startup(const struct plumb_profile *p, const struct plumb_windows *w, FILE *out)
 {
 	const struct plumb_startup *startup = &w->startup;
 	bool told[PLUMB_STARTUP_KINDS] = { false };
@@ -45,9 +45,14 @@ print_startup(const struct plumb_windows *w, FILE *out)
 	if (startup->before_ns > startup->wall_ns / 20)
 		fprintf(out, "%s %s before the first record", count++ ? "," : ":",
 		        plumb_format_time(text, startup->before_ns));
-	if (!plumb_startup_is_known(startup))
-		fprintf(out, "; %s was not recorded (plumb run --cpu samples it)",
-		        count ? "the rest" : "what took it");
+	if (!count && w->startup_busy_ns > w->startup_ns / 2)
+		fprintf(out, "; a GPU works for %s of it",
+		        plumb_format_time(text, w->startup_busy_ns));
+	else if (!plumb_startup_is_known(startup))
+		fprintf(out, "; %s was not recorded%s", count ? "the rest" : "what took it",
+		        plumb_profile_environment(p, "import.format")
+		                ? ""
+		                : " (plumb run --cpu samples it)");
 	fputc('\n', out);
 }
 
@@ -158,7 +163,7 @@ plumb_windows_print(const struct plumb_profile *profile, int most, FILE *out)
 		fprintf(out, LABEL "%s\n", "loops", error.message);
 	} else if (w.main != PLUMB_NONE) {
 		if (w.startup_ns != PLUMB_UNKNOWN)
-			print_startup(&w, out);
+			print_startup(profile, &w, out);
 		print_loops(profile, &w, most, out);
 		if (most > 1 && w.rest_ns != PLUMB_UNKNOWN && w.rest_ns > 0)
 			fprintf(out, LABEL "%s\n", "rest", plumb_format_time(text, w.rest_ns));

@@ -11,11 +11,9 @@
 #include "base/runs.h"
 #include "base/search.h"
 #include "import/trace_private.h"
+#include "model/nesting.h"
 
-#define DEPTH_MAX 4096
-#define OVERLAPS_MAX 64  /* what is open may be overlapped by so much */
-#define GIVE_BACK 65536  /* spans at a time */
-#define ROUNDING_NS 1000 /* traces in µs round begin and end apart */
+#define GIVE_BACK 65536 /* spans at a time */
 #define ENGINE "autograd::engine::evaluate_function: "
 
 /* The stack is ordered by the time at which its items close: what closes first is on top. */
@@ -53,13 +51,6 @@ is_wait(const char *call)
 
 /* ---- a thread ---- */
 
-/* Operators and ranges have the time that those within them do not have. */
-static bool
-has_own_time(uint32_t kind)
-{
-	return kind == PLUMB_FRAME_OPERATOR || kind == PLUMB_FRAME_RANGE;
-}
-
 /* One call with TOP's shapes, which took OWN itself. */
 static int
 add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
@@ -78,6 +69,8 @@ add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
 		.time = own,
 		.min = own,
 		.max = own,
+		.first_ns = top->start_ns,
+		.last_ns = top->start_ns,
 	};
 	return plumb_builder_variant(sweep->trace->builder, &variant) < 0
 	               ? plumb_trace_no_memory(sweep->trace)
@@ -121,7 +114,7 @@ close_top(struct sweep *sweep)
 	pass_time(sweep, sweep->stack.items[sweep->stack.count - 1].closes_ns);
 	struct open *top = &sweep->stack.items[--sweep->stack.count];
 	int code = 0;
-	if (has_own_time(top->kind)) {
+	if (plumb_nesting_has_own(top->kind)) {
 		code = plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_CALLS,
 		                         1);
 		code |= plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_TIME,
@@ -221,27 +214,15 @@ frame_of(const struct plumb_trace *trace, const struct plumb_trace_span *span)
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
-/* SPAN begins in OPEN. Does it go on after OPEN, so that it does not belong into it? Ranges do:
- * they begin within the call of __enter__ and end within the call of __exit__. */
-static bool
-outlives_open(const struct plumb_trace_span *span, uint32_t kind, const struct open *open)
-{
-	if (span->end_ns <= open->end_ns || span->end_ns - open->end_ns <= ROUNDING_NS)
-		return false;
-	bool follows = open->end_ns - span->start_ns <= ROUNDING_NS;
-	/* The clock of calls may differ: they stay in the operator that made them. */
-	if (kind == PLUMB_FRAME_GPU_API)
-		return follows && open->kind == kind;
-	return follows || kind != PLUMB_FRAME_OPERATOR || open->kind != kind;
-}
-
 /* How many of the stack's items stay below SPAN: what closes after it. */
 static uint32_t
 place_of(const struct sweep *sweep, const struct plumb_trace_span *span, uint32_t kind)
 {
 	uint32_t count = sweep->stack.count, at = count;
-	while (at && outlives_open(span, kind, &sweep->stack.items[at - 1]))
-		if (count - --at > OVERLAPS_MAX)
+	const struct open *open = sweep->stack.items;
+	while (at && plumb_nesting_outlives(span->start_ns, span->end_ns, kind, open[at - 1].end_ns,
+	                                    open[at - 1].kind))
+		if (count - --at > PLUMB_NESTING_OVERLAPS)
 			return count;
 	return at;
 }
@@ -256,9 +237,9 @@ push_open(struct sweep *sweep, uint32_t at, const struct open *new)
 	memmove(items + at + 1, items + at, (sweep->stack.count - 1 - at) * sizeof *items);
 	items[at] = *new;
 	for (uint32_t i = at; i < sweep->stack.count; i++) {
-		items[i].owner = has_own_time(items[i].kind) ? i
-		                 : i                         ? items[i - 1].owner
-		                                             : PLUMB_NONE;
+		items[i].owner = plumb_nesting_has_own(items[i].kind) ? i
+		                 : i                                  ? items[i - 1].owner
+		                                                      : PLUMB_NONE;
 		if (i > at && !items[i].fixed)
 			items[i].path = PLUMB_NONE;
 	}
@@ -286,7 +267,7 @@ find_context(struct sweep *sweep, struct plumb_trace_span *span, uint32_t at, st
 	if (parent == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	now->shapes = PLUMB_NONE;
-	if (sweep->stack.count >= DEPTH_MAX) {
+	if (sweep->stack.count >= PLUMB_NESTING_DEPTH) {
 		plumb_trace_put(span, given ? span->context : parent);
 		return 0;
 	}
@@ -328,8 +309,8 @@ open_span(struct sweep *sweep, struct plumb_trace_span *span, uint32_t number)
 		.closes_ns = closes < span->end_ns ? closes : span->end_ns,
 		.kind = kind,
 	};
-	sweep->straddles += span->end_ns - now.closes_ns > ROUNDING_NS;
-	bool deep = sweep->stack.count >= DEPTH_MAX;
+	sweep->straddles += span->end_ns - now.closes_ns > PLUMB_NESTING_ROUNDING_NS;
+	bool deep = sweep->stack.count >= PLUMB_NESTING_DEPTH;
 	if (find_context(sweep, span, at, &now) < 0)
 		return PLUMB_ESYSTEM;
 	if (deep) {

@@ -123,6 +123,8 @@ launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 		.time = length,
 		.min = length,
 		.max = length,
+		.first_ns = item->span.start_ns,
+		.last_ns = item->span.start_ns,
 	};
 	int code = plumb_builder_variant(trace->builder, &variant) < 0
 	                   ? plumb_trace_no_memory(trace)

@@ -366,6 +366,8 @@ static const struct plumb_row_column window_values_columns[] = {
 	{ ID_OR_NONE("track", track, TRACKS), .key = true, .order = 3 },
 	{ CELL("sum", NUMBER, sum) },
 	{ CELL("count", COUNT, count) },
+	{ CELL("min", INT, min) },
+	{ CELL("max", INT, max) },
 	{ CELL("m2", REAL, m2) },
 	{ FROM_DEVICE, .key = true, .order = 4 },
 	{ TO_DEVICE, .key = true, .order = 5 },

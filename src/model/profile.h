@@ -101,6 +101,8 @@ struct plumb_variant {
 	int64_t occupancy; /* theoretical, parts per million */
 	uint64_t count;
 	int64_t time, min, max; /* ns */
+	/* When the first and the last one began; both 0: not known. No columns of the file. */
+	int64_t first_ns, last_ns;
 };
 
 enum plumb_origin_reason {
@@ -320,6 +322,7 @@ struct plumb_window_value {
 	uint32_t track;
 	int64_t sum;
 	uint64_t count;
+	int64_t min, max; /* PLUMB_UNKNOWN where single observations are not known */
 	double m2;
 	struct plumb_ends ends;
 };
@@ -509,6 +512,12 @@ static inline struct plumb_stat
 plumb_value_stat(const struct plumb_value *v)
 {
 	return (struct plumb_stat){ v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+}
+static inline struct plumb_stat
+plumb_window_value_stat(const struct plumb_window_value *v)
+{
+	double mean = (double)v->sum / (double)v->count;
+	return (struct plumb_stat){ v->sum, v->count, v->min, v->max, mean, v->m2 };
 }
 /* Adds B to A (parallel Welford). */
 void plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b);

@@ -39,6 +39,12 @@ merge_variant(void *at, const void *row)
 		.sum = from->time, .count = from->count, .min = from->min, .max = from->max
 	};
 	plumb_stat_merge(&a, &b);
+	if ((!into->first_ns && !into->last_ns) || (!from->first_ns && !from->last_ns)) {
+		into->first_ns = into->last_ns = 0;
+	} else {
+		into->first_ns = from->first_ns < into->first_ns ? from->first_ns : into->first_ns;
+		into->last_ns = from->last_ns > into->last_ns ? from->last_ns : into->last_ns;
+	}
 	into->time = a.sum;
 	into->count = a.count;
 	into->min = a.min;
@@ -59,13 +65,12 @@ merge_window_value(void *at, const void *row)
 {
 	struct plumb_window_value *into = at;
 	const struct plumb_window_value *from = row;
-	struct plumb_stat a = { .sum = into->sum, .count = into->count, .m2 = into->m2 };
-	struct plumb_stat b = { .sum = from->sum, .count = from->count, .m2 = from->m2 };
-	a.mean = (double)a.sum / (double)a.count;
-	b.mean = (double)b.sum / (double)b.count;
+	struct plumb_stat a = plumb_window_value_stat(into), b = plumb_window_value_stat(from);
 	plumb_stat_merge(&a, &b);
 	into->sum = a.sum;
 	into->count = a.count;
+	into->min = a.min;
+	into->max = a.max;
 	into->m2 = a.m2;
 }
 

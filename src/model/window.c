@@ -8,6 +8,8 @@
 #include "base/sort.h"
 #include "model/window_cut.h"
 
+#define VARIANTS 0.99 /* of the calls: windows have them */
+
 /* ---- which there are ---- */
 
 int
@@ -84,6 +86,8 @@ add_extent(struct plumb_window_sum *sum, const struct plumb_window *window,
 		sum->iterations = window->iterations;
 		sum->counted_ns = extent->wall;
 	}
+	if (sum->iterations == PLUMB_UNKNOWN)
+		sum->iterations = window->iterations;
 }
 
 int
@@ -191,6 +195,18 @@ name_window(const struct plumb_profile *profile, const struct plumb_window_sums 
 		.is_main = which == sums->main,
 	};
 	plumb_window_name(profile, sum->kind, sum->number, window->window.name);
+}
+
+bool
+plumb_window_has_variants(const struct plumb_profile *profile)
+{
+	double whole = 0, known = 0;
+
+	for (uint32_t i = 0; i < profile->variants_count; i++)
+		whole += (double)profile->variants[i].count;
+	for (uint32_t i = 0; i < profile->window_variants_count; i++)
+		known += (double)profile->window_variants[i].variant.count;
+	return known >= VARIANTS * whole;
 }
 
 /* CHOICE becomes one of SUMS, or PLUMB_NONE. */

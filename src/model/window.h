@@ -17,7 +17,7 @@
  * What a profile of a window has:
  * - the same ids of strings, frames, contexts, processes, tracks and devices as the whole;
  * - values and variants of the window alone. The minimum and maximum are PLUMB_UNKNOWN, but where
- *   all observations were in the window, or all were equal;
+ *   single observations are known, all were in the window, or all were equal;
  * - devices' totals, GPU work, spans and samples of the window alone; run.wall_ns is how long it
  *   lasted. What cannot be known by window is PLUMB_UNKNOWN, or is not there (peaks of memory at
  *   another time);
@@ -64,6 +64,9 @@ struct plumb_window_sums {
 int plumb_window_sums(const struct plumb_profile *profile,
                       struct plumb_window_sums *sums) PLUMB_MUST_CHECK;
 void plumb_window_sums_free(struct plumb_window_sums *sums);
+
+/* Do windows have nearly all calls of variants? Where single spans were added up, they may not. */
+bool plumb_window_has_variants(const struct plumb_profile *profile);
 
 /*
  * Makes WINDOW the profile of CHOICE. It borrows texts from PROFILE, which must stay as it is until

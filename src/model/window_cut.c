@@ -184,8 +184,10 @@ add_value(struct cut *cut, const struct plumb_value *whole, struct plumb_stat st
 	value.count = stat.count;
 	value.mean = (double)stat.sum / (double)stat.count;
 	value.m2 = stat.m2;
-	if (stat.count != whole->count && whole->min != whole->max)
-		value.min = value.max = PLUMB_UNKNOWN;
+	if (stat.count != whole->count && whole->min != whole->max) {
+		value.min = stat.max == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : stat.min;
+		value.max = stat.max;
+	}
 	return add_row(cut, PLUMB_TABLE_VALUES, &value);
 }
 
@@ -213,10 +215,7 @@ cut_values(struct cut *cut)
 		       compare_values(v, &from->window_values[w]) == 0;
 		     w++) {
 			const struct plumb_window_value *row = &from->window_values[w];
-			struct plumb_stat part = {
-				row->sum, row->count, 0, 0, (double)row->sum / (double)row->count,
-				row->m2
-			};
+			struct plumb_stat part = plumb_window_value_stat(row);
 			if (cut->chosen[row->window])
 				plumb_stat_merge(&stat, &part);
 		}

@@ -153,6 +153,8 @@ add_value(const struct place *place, plumb_id node, plumb_id track, uint32_t met
 		.track = plumb_settle_track(region, track),
 		.sum = place->entry->sum,
 		.count = place->entry->count,
+		.min = PLUMB_UNKNOWN,
+		.max = PLUMB_UNKNOWN,
 		.m2 = place->entry->m2,
 		.ends = plumb_settle_ends(region, node),
 	};

@@ -158,6 +158,9 @@ describe_startup(struct plumb_windows *w, const struct plumb_profile *profile,
 
 	if (!code && plumb_startup_find(&window, &w->startup) < 0)
 		code = plumb_fail_memory(error, "for start-up");
+	for (uint32_t d = 0; d < window.devices_count; d++)
+		if (window.devices[d].busy_ns > w->startup_busy_ns)
+			w->startup_busy_ns = window.devices[d].busy_ns;
 	plumb_profile_free(&window);
 	return code;
 }
@@ -211,6 +214,7 @@ plumb_windows_find(const struct plumb_profile *profile, struct plumb_windows *w,
 	*w = (struct plumb_windows){ .main = PLUMB_NONE,
 		                     .whole_ns = profile->run.wall_ns,
 		                     .startup_ns = PLUMB_UNKNOWN,
+		                     .startup_busy_ns = PLUMB_UNKNOWN,
 		                     .rest_ns = PLUMB_UNKNOWN };
 	if (plumb_window_sums(profile, &w->sums) < 0)
 		return plumb_fail_memory(error, "for the windows");

@@ -43,6 +43,7 @@ struct plumb_windows {
 	struct plumb_window_sums sums;
 	int64_t whole_ns;            /* the run */
 	int64_t startup_ns, rest_ns; /* PLUMB_UNKNOWN: there is no such window */
+	int64_t startup_busy_ns;     /* of start-up: the device that worked most; PLUMB_UNKNOWN */
 	struct plumb_startup startup;
 	struct plumb_window_loop *loops; /* in order of time */
 	uint32_t loop_count;

@@ -30,6 +30,8 @@ windows_value(struct sample *s, int window, uint32_t context, uint32_t metric, u
 		                           .track = track,
 		                           .sum = value.sum,
 		                           .count = count,
+		                           .min = PLUMB_UNKNOWN,
+		                           .max = PLUMB_UNKNOWN,
 		                           .m2 = m2 };
 
 	if (plumb_builder_value(s->b, &value) < 0 || plumb_builder_window_value(s->b, &part) < 0)

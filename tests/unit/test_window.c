@@ -81,6 +81,8 @@ add_part(struct plumb_builder *b, uint32_t window, uint32_t context, uint32_t tr
 		.track = track,
 		.sum = each * (int64_t)count,
 		.count = count,
+		.min = PLUMB_UNKNOWN,
+		.max = PLUMB_UNKNOWN,
 		.m2 = 0.5,
 	};
 	assert_int_equal(plumb_builder_window_value(b, &value), 0);

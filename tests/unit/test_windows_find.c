@@ -39,7 +39,9 @@ add_calls(struct made *m, uint32_t window, enum plumb_frame_kind kind, const cha
 	struct plumb_window_value value = { .window = window,
 		                            .context = plumb_builder_context(b, 0, frame, 0),
 		                            .track = PLUMB_NONE,
-		                            .count = (uint64_t)calls };
+		                            .count = (uint64_t)calls,
+		                            .min = PLUMB_UNKNOWN,
+		                            .max = PLUMB_UNKNOWN };
 
 	if (!calls)
 		return;

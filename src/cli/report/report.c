@@ -159,6 +159,7 @@ struct shown {
 	bool chosen; /* the user named it */
 	struct plumb_profile whole;
 	struct plumb_profile window; /* of `whole`; its kind is PLUMB_WINDOW_ALL if there is none */
+	bool by_shape;               /* rows are by shape */
 };
 
 static const struct plumb_profile *
@@ -230,14 +231,16 @@ analyze_again(const struct plumb_invocation *invocation, struct shown *shown,
 	return plumb_load(profile, path, part_to_load(invocation), NULL, error);
 }
 
-/* Cuts the window out, if rows or findings of one are shown. */
+/* Cuts the window out, if rows or findings of one are shown. Rows by shape are of the whole unless
+ * windows know shapes. */
 static int
 make_window(const struct plumb_invocation *invocation, struct shown *shown,
             const struct plumb_analyze_options *wanted, struct plumb_error *error)
 {
 	int code;
 
-	if (!shown->choice.kind)
+	if (!shown->choice.kind ||
+	    (shown->by_shape && !shown->chosen && !plumb_window_has_variants(&shown->whole)))
 		return 0;
 	code = plumb_window_profile(&shown->whole, &shown->choice, &shown->window, error);
 	if (code == PLUMB_EEMPTY && !shown->chosen)
@@ -295,6 +298,7 @@ choose_window(const struct plumb_invocation *invocation, struct shown *shown,
 	if (!shown->chosen && (are_findings_shown(o) || plumb_options_flag(o, "csv") ||
 	                       query->by == PLUMB_BY_MEMORY || query->compat))
 		return 0;
+	shown->by_shape = query->by == PLUMB_BY_SHAPE;
 	if (!plumb_options_given(o, "window"))
 		shown->choice.kind = PLUMB_WINDOW_LOOP;
 	return 0;

@@ -75,6 +75,17 @@ def streams():
     launch(b"c", 500, 2, 1)  # @second_device_again
 
 
+def short_loop():
+    """A loop that is over before anyone looks: NUMBER rounds of six kernels."""
+    for i in range(20):
+        launch(b"try%d" % i, 500000, 0, 0)  # @tries
+    wait(STREAM, 1000)
+    for _ in range(number):
+        for name in (b"a", b"b", b"c", b"d", b"e", b"f"):
+            launch(name, 20000, 0, 0)  # @rounds
+        wait(STREAM, 1000)  # @waits
+
+
 def shapes():
     for _ in range(3):  # four blocks fit by their registers: 32 of 64 warps
         kernel(b"_Z5shapePf", 1000, 80, 256, 64, 16384, 4096)  # @shape
