@@ -160,7 +160,7 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 	}
 }
 
-/* Time of which plumb does not know where it went; only host.time and wait.time have it. */
+/* Is it where host.time is whose place plumb does not know? */
 static bool
 is_unknown_place(const struct plumb_profile *p, uint32_t context)
 {
