@@ -7,7 +7,6 @@
 #include "analyze/startup.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/study.h"
 #include "base/format.h"
@@ -160,17 +159,7 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 	}
 }
 
-/* Time of which plumb does not know where it went; only host.time and wait.time have it. */
-static bool
-is_unknown_place(const struct plumb_profile *p, uint32_t context)
-{
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = frame->kind == PLUMB_FRAME_NATIVE ? plumb_text(p, frame->name) : NULL;
-
-	return name && !strcmp(name, PLUMB_UNKNOWN_PLACE);
-}
-
-/* Is it time of the thread that counts? */
+/* Is it time of the thread that counts? host.time at the root is of no known place. */
 static bool
 is_counted(const struct plumb_profile *p, const struct plumb_value *v,
            const struct plumb_startup *startup)
@@ -178,9 +167,9 @@ is_counted(const struct plumb_profile *p, const struct plumb_value *v,
 	const struct plumb_track *t = v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
 
 	return t && is_host_time(v->metric, startup->metric) && v->sum > 0 &&
-	       !is_unknown_place(p, v->context) && t->kind == PLUMB_TRACK_THREAD &&
-	       t->process == startup->process && t->process < p->processes_count &&
-	       t->tid == p->processes[t->process].pid;
+	       (v->context || v->metric != PLUMB_METRIC_HOST_TIME) &&
+	       t->kind == PLUMB_TRACK_THREAD && t->process == startup->process &&
+	       t->process < p->processes_count && t->tid == p->processes[t->process].pid;
 }
 
 static void

@@ -68,9 +68,6 @@ enum plumb_layer {
 #define PLUMB_LAYERS_DEFAULT (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE_ALONE)
 #define PLUMB_LAYERS_FULL (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE)
 
-/* The native frame of host.time that plumb cannot tell the place of. */
-#define PLUMB_UNKNOWN_PLACE "[unknown]"
-
 /* How values of a metric combine. */
 enum plumb_aggregation {
 	PLUMB_SUM,  /* add up over calls, tracks and sub-contexts */

@@ -71,11 +71,8 @@ add_time(struct plumb_watch_region *region, struct process *process,
 	enum plumb_fate fate = process->node ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NO_STACK;
 	process->looked = now;
 	if (now > from)
-		plumb_watch_tree_add(tree, host_time,
-		                     process->node
-		                             ? process->node
-		                             : plumb_watch_tree_unknown(tree, PLUMB_UNKNOWN_PLACE),
-		                     process->thread, now - from, fate);
+		plumb_watch_tree_add(tree, host_time, process->node, process->thread, now - from,
+		                     fate);
 }
 
 static void

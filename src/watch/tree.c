@@ -77,14 +77,6 @@ plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_n
 	return plumb_map_add(&tree->nodes, hash, id) ? 0 : id;
 }
 
-plumb_id
-plumb_watch_tree_unknown(struct plumb_watch_tree *tree, const char *name)
-{
-	struct plumb_record_node key = { .kind = PLUMB_FRAME_NATIVE,
-		                         .name = plumb_watch_tree_string(tree, name) };
-	return key.name ? plumb_watch_tree_node(tree, &key) : 0;
-}
-
 static struct plumb_record_value *
 value_of(struct plumb_watch_tree *tree, enum plumb_metric metric, plumb_id node, plumb_id track)
 {
@@ -114,7 +106,7 @@ plumb_watch_tree_add(struct plumb_watch_tree *tree, struct plumb_watch_kind kind
 {
 	if (!ns)
 		return;
-	struct plumb_record_value *value = node ? value_of(tree, kind.metric, node, track) : NULL;
+	struct plumb_record_value *value = value_of(tree, kind.metric, node, track);
 	if (value)
 		plumb_value_add(value, (int64_t)ns);
 	plumb_arena_count(arena_of(tree), kind.source, PLUMB_FATE_RECEIVED, 1);

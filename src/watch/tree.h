@@ -22,14 +22,12 @@ struct plumb_watch_tree {
 plumb_id plumb_watch_tree_string(struct plumb_watch_tree *tree, const char *text);
 /* KEY: a node's parent, kind, flags, name, file and line. */
 plumb_id plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_node *key);
-/* The context of time whose place is unknown: NAME, such as "[waiting]". */
-plumb_id plumb_watch_tree_unknown(struct plumb_watch_tree *tree, const char *name);
 /* A time that plumb sees from outside: its metric, and what the ledger calls one sample of it. */
 struct plumb_watch_kind {
 	enum plumb_metric metric;
 	enum plumb_source source;
 };
-/* Adds NS of KIND at NODE on TRACK, which may be the program's, and counts it as FATE. */
+/* Adds NS of KIND at NODE (0: the root) on TRACK, which may be the program's, counted as FATE. */
 void plumb_watch_tree_add(struct plumb_watch_tree *tree, struct plumb_watch_kind kind,
                           plumb_id node, plumb_id track, uint64_t ns, enum plumb_fate fate);
 void plumb_watch_tree_tell(struct plumb_watch_tree *tree, const char *key, const char *value);

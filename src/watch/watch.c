@@ -178,6 +178,17 @@ examine_thread(struct plumb_watch *watch, struct process *process, struct thread
 
 /* ---- how long ---- */
 
+/* The context for threads whose place is unknown. */
+static plumb_id
+unknown_place(struct process *process)
+{
+	struct plumb_record_node key = {
+		.kind = PLUMB_FRAME_NATIVE,
+		.name = plumb_watch_tree_string(process->tree, "[waiting]"),
+	};
+	return key.name ? plumb_watch_tree_node(process->tree, &key) : 0;
+}
+
 static const struct plumb_watch_kind waits = { PLUMB_METRIC_WAIT_TIME, PLUMB_SOURCE_WAIT_SAMPLE };
 
 static void
@@ -185,9 +196,7 @@ add_wait(struct process *process, const struct thread *thread, struct place plac
 {
 	if (ns > 0)
 		plumb_watch_tree_add(process->tree, waits,
-		                     place.node
-		                             ? place.node
-		                             : plumb_watch_tree_unknown(process->tree, "[waiting]"),
+		                     place.node ? place.node : unknown_place(process),
 		                     thread->record, (uint64_t)ns, place.fate);
 }
 
