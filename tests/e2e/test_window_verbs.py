@@ -177,8 +177,8 @@ def add_startup(path):
         database.execute("INSERT INTO windows VALUES (0, 0, 'startup', 0, NULL), (1, 0, 'loop', 1, 28)")
         database.execute("INSERT INTO window_stretches VALUES (0, 0, ?, ?), (1, 1, ?, ?)",
                          (start, end, end, start + wall))
-        database.execute("INSERT INTO window_values SELECT id, 0, context, metric, track, sum, count, m2, from_device, "
-                         "to_device FROM context_values")
+        database.execute("INSERT INTO window_values SELECT id, 0, context, metric, track, sum, count, min, max, m2, "
+                         "from_device, to_device FROM context_values")
         database.commit()
 
 

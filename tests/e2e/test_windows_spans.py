@@ -260,7 +260,8 @@ def test_a_process_without_a_loop_goes_by_the_others(profile_of):
     host = Host()
     prefill(host)
     decode(host, 40)
-    host.events += [event("cpu_op", "load", start, 50, pid=77, tid=78) for start in range(1000, int(host.now) - 50, 100)]
+    host.events += [event("cpu_op", "load", start, 50, pid=77, tid=78)
+                    for start in range(1000, int(host.now) - 50, 100)]
     path = profile_of(host)
     assert {name for process, name, *_ in windows(path) if process == 1} == {"startup", "loop:1"}
     check_sums(path)
