@@ -20,7 +20,8 @@
 
 /* ---- the outermost loops ---- */
 
-/* Time from the first to the last kernel of each round, added up. */
+/* Time from the first kernel of each round to the last or, if the next round follows, to its first
+ * one, added up: a loop that waits for the host takes that time, too. */
 static double
 time_of(const struct plumb_iteration_work *work, const struct plumb_loop *loop)
 {
@@ -28,9 +29,14 @@ time_of(const struct plumb_iteration_work *work, const struct plumb_loop *loop)
 
 	for (uint32_t r = 0; r < loop->rounds.count; r++) {
 		const struct plumb_round *round = &loop->rounds.items[r];
+		bool goes_on = r + 1 < loop->rounds.count && round[1].start == round->end;
+		double end =
+			goes_on ? (double)plumb_iteration_kernel(work, (uint32_t)round->end)
+					  ->start_ns
+				: (double)plumb_iteration_kernel(work, (uint32_t)round->end - 1)
+					  ->end_ns;
 
-		sum += (double)plumb_iteration_kernel(work, (uint32_t)round->end - 1)->end_ns -
-		       (double)plumb_iteration_kernel(work, (uint32_t)round->start)->start_ns;
+		sum += end - (double)plumb_iteration_kernel(work, (uint32_t)round->start)->start_ns;
 	}
 	return sum;
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "analyze/latency.h"
+#include "analyze/startup.h"
 #include "base/format.h"
 
 static const struct plumb_threshold thresholds[] = {
@@ -185,6 +186,18 @@ tell_unit(const struct latency *l, const struct plumb_units *units, uint32_t uni
 		plumb_draft_about_samples(l->study, draft, about);
 }
 
+/* Is CONTEXT compiling or trying kernels? That has a remedy of its own. */
+static enum plumb_startup_kind
+find_compiling(const struct plumb_profile *p, uint32_t context)
+{
+	for (uint32_t c = context; c && c != PLUMB_NONE; c = p->contexts[c].parent) {
+		enum plumb_startup_kind kind = plumb_framework_startup(p, p->contexts[c].frame);
+		if (kind == PLUMB_STARTUP_COMPILING || kind == PLUMB_STARTUP_TUNING)
+			return kind;
+	}
+	return PLUMB_STARTUP_OTHER;
+}
+
 static int
 draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, const struct busy *b)
 {
@@ -192,20 +205,25 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	struct plumb_study *s = l->study;
 	const struct plumb_framework_names *framework = plumb_framework_of_operators(s->profile);
 	uint32_t member = plumb_units_member(s, units, unit, b->best);
+	enum plumb_startup_kind kind = find_compiling(s->profile, b->best ? b->best : member);
 	struct plumb_draft draft;
 
 	plumb_draft_begin(&draft, "host", member);
 	plumb_units_key(s, units, unit, &draft);
 	plumb_draft_title(
 		&draft,
-		"%s keeps the CPU busy for %s and the GPU %s%s; the GPU idles %s of the time",
+		"%s%s%s keeps the CPU busy for %s and the GPU %s%s; the GPU idles %s of the time",
+		kind ? plumb_startup_words[kind] : "", kind ? ": " : "",
 		plumb_units_title(s, member, name, sizeof name), plumb_format_time(host, b->host),
 		b->gpu > 0 ? "for " : "not at all",
 		b->gpu > 0 ? plumb_format_time(gpu, b->gpu) : "",
 		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
 	plumb_draft_advice(
 		&draft, "%s",
-		framework && framework->slow_host
+		kind ? "A new shape, type or constant compiles again. Pad batches to a few sizes, "
+		       "tell the compiler what changes (torch.compile(dynamic=True)), and keep its "
+		       "cache between runs."
+		: framework && framework->slow_host
 			? framework->slow_host
 			: "The GPU waits for this code to give it work. Give it more at a time (a "
 			  "larger batch, fewer and larger kernels, a CUDA or HIP graph), or move "
@@ -218,7 +236,8 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	tell_unit(l, units, unit, &draft);
 	draft.tells = PLUMB_TELLS_WHY;
 	draft.saving_ns = plumb_latency_bound(l, b->host > b->gpu ? b->host - b->gpu : 0);
-	draft.confidence = l->sampled ? 0.7 : 0.5;
+	/* Next to no GPU work: then nothing but the host's is in the way. */
+	draft.confidence = l->sampled ? 0.7 : b->gpu < b->host / 10 ? 0.6 : 0.5;
 	return plumb_draft_end(s, &draft);
 }
 
@@ -378,6 +397,8 @@ draft_idle(struct latency *l)
 
 	if (plumb_latency_looks_find(l, &looks))
 		return PLUMB_ESYSTEM;
+	if (l->found && looks.line == PLUMB_NONE)
+		return 0;
 	if (looks.line != PLUMB_NONE) {
 		plumb_study_line(s, looks.line, where, sizeof where);
 		snprintf(looked, sizeof looked,
@@ -411,7 +432,7 @@ draft_idle(struct latency *l)
 	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
-	draft.tells = PLUMB_TELLS_IDLE;
+	draft.tells = looks.line == PLUMB_NONE ? PLUMB_TELLS_IDLE : PLUMB_TELLS_WHY;
 	if (looks.line != PLUMB_NONE) {
 		plumb_study_line_json(s, draft.evidence, looks.line);
 		plumb_json_key_quantity(draft.evidence, "line_ns", looks.ns);
@@ -422,7 +443,8 @@ draft_idle(struct latency *l)
 	/* Without the host's work its critical path cannot say what the GPU waits for. */
 	draft.host = host >= l->idle_ns / 10;
 	draft.confidence = 0.5;
-	draft.severity = PLUMB_WARNING; /* how much of it is start-up is not known */
+	/* In a whole run, nobody knows how much of it is start-up. */
+	draft.severity = looks.line == PLUMB_NONE ? PLUMB_WARNING : PLUMB_SERIOUS;
 	return plumb_draft_end(s, &draft);
 }
 
@@ -457,7 +479,7 @@ find_latency(struct plumb_study *study)
 		code = find_busy(&l);
 	if (!code && l.idles && !is_explained(&l))
 		code = plumb_latency_intervals(&l);
-	if (!code && l.idles && !l.found)
+	if (!code && l.idles && (!l.found || !is_explained(&l)))
 		code = draft_idle(&l);
 	free(l.place);
 	free(l.host);

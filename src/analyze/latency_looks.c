@@ -3,8 +3,8 @@
  * nothing else says what the CPU did. */
 #include "analyze/latency.h"
 
-enum { LEAST = 10 }; /* looks at a line. Fewer may be chance */
-#define CLEAR 0.5    /* of the time */
+enum { LEAST = 5 }; /* looks at a function. Fewer may be chance */
+#define CLEAR 0.3   /* of the time */
 
 /* Is it of the main thread of a process that uses a GPU, as far as that is known? */
 static bool
@@ -19,6 +19,35 @@ is_of_main(const struct plumb_profile *p, uint32_t track)
 		if (p->device_processes[i].process == t->process)
 			return true;
 	return !p->device_processes_count;
+}
+
+static bool
+is_same_function(const struct plumb_profile *p, uint32_t a, uint32_t b)
+{
+	return p->frames[a].kind == p->frames[b].kind && p->frames[a].name == p->frames[b].name &&
+	       p->frames[a].file == p->frames[b].file;
+}
+
+/* Adds to the line of each function that has most of the function's other lines. */
+static void
+join_lines(const struct plumb_profile *p, struct plumb_tally *tally)
+{
+	for (uint32_t a = 0; a < p->frames_count; a++) {
+		if (!tally->ns[a])
+			continue;
+		uint32_t most = a;
+		for (uint32_t b = a + 1; b < p->frames_count; b++)
+			if (tally->ns[b] > tally->ns[most] && is_same_function(p, a, b))
+				most = b;
+		for (uint32_t b = a; b < p->frames_count; b++) {
+			if (b == most || !tally->ns[b] || !is_same_function(p, most, b))
+				continue;
+			tally->ns[most] = plumb_add(tally->ns[most], tally->ns[b]);
+			tally->count[most] += tally->count[b];
+			tally->ns[b] = 0;
+			tally->count[b] = 0;
+		}
+	}
 }
 
 int
@@ -42,6 +71,7 @@ plumb_latency_looks_find(const struct latency *l, struct plumb_latency_looks *lo
 		looks->count += v->count;
 		plumb_tally_add(&tally, l->study->user_of[v->context], v->sum, v->count);
 	}
+	join_lines(p, &tally);
 	line = plumb_tally_top(&tally);
 	if (line != PLUMB_NONE && tally.count[line] >= LEAST &&
 	    (double)tally.ns[line] >= CLEAR * (double)whole) {

@@ -16,6 +16,7 @@
  */
 #include "watch/foreign_python.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ enum {
 	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
 	LOOKS = 6,         /* of a glimpse, … */
 	LOOKS_AT_REST = 3, /* … when nothing changes at all */
+	TRIES = 16,        /* of a look: a stack that changes may lead nowhere */
 	PAUSE_MOST = 1024, /* steps of a short loop between two looks */
 	LARGEST_TABLE = 1 << 24,
 };
@@ -266,16 +268,6 @@ keep_same(struct plumb_foreign_glimpse *glimpse)
 	glimpse->count = kept;
 }
 
-bool
-plumb_foreign_python_confirm(struct plumb_foreign *memory, const struct plumb_region_python *python,
-                             uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
-{
-	plumb_foreign_refresh(memory);
-	glimpse->again_count = see_frames(memory, python, state, self, glimpse->again);
-	keep_same(glimpse);
-	return glimpse->count;
-}
-
 static void
 pause_a_little(struct plumb_foreign_glimpse *glimpse)
 {
@@ -285,12 +277,33 @@ pause_a_little(struct plumb_foreign_glimpse *glimpse)
 }
 
 bool
+plumb_foreign_python_confirm(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                             uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
+{
+	glimpse->again_count = 0;
+	for (int i = 0; i < TRIES && !glimpse->again_count && memory->error != ESRCH; i++) {
+		if (i)
+			pause_a_little(glimpse);
+		plumb_foreign_refresh(memory);
+		glimpse->again_count = see_frames(memory, python, state, self, glimpse->again);
+	}
+	keep_same(glimpse);
+	return glimpse->count;
+}
+
+bool
 plumb_foreign_python_glimpse(struct plumb_foreign *memory, const struct plumb_region_python *python,
                              uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
 {
 	bool rests = true;
 
-	glimpse->count = see_frames(memory, python, state, self, glimpse->frames);
+	for (int i = 0; i < TRIES && memory->error != ESRCH; i++) {
+		glimpse->count = see_frames(memory, python, state, self, glimpse->frames);
+		if (glimpse->count)
+			break;
+		pause_a_little(glimpse);
+		plumb_foreign_refresh(memory);
+	}
 	for (int look = 1; glimpse->count && look < LOOKS && !(rests && look == LOOKS_AT_REST);
 	     look++) {
 		uint32_t before = glimpse->count;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat on a grid in CuPy. Fault: the host reads the difference after each of the ten sweeps of a step."""
+"""Heat on a grid in CuPy. Fault: the host reads the whole grid after each sweep."""
 import sys
 
 import cupy as cp
 
 fault, steps = sys.argv[1] == "fault", int(sys.argv[3])
-grid = cp.random.random((1024, 1024), dtype=cp.float32)
+grid = cp.random.random((4096, 4096), dtype=cp.float32)
 
 
 def sweep(grid):
@@ -17,7 +17,7 @@ def sweep(grid):
 for number in range(steps):
     for _ in range(10):
         new = sweep(grid)
-        if fault and float(cp.abs(new - grid).max()) < 1e-9:  # @fault
+        if fault and not cp.asnumpy(new).any():  # @fault
             break
         grid = new
     cp.cuda.Device().synchronize()

@@ -29,7 +29,7 @@ def evaluate():
         for x, y in batches(steps // 3):
             found = net(x).argmax(dim=1)
             if fault:
-                right += sum(int(found[i]) == int(y[i]) for i in range(batch))  # @fault
+                right += sum(int(found[i]) == int(y[i]) for i in range(min(batch, 100)))  # @fault
             else:
                 right += (found == y).sum().item()
     return right
