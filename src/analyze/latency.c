@@ -397,7 +397,7 @@ draft_idle(struct latency *l)
 
 	if (plumb_latency_looks_find(l, &looks))
 		return PLUMB_ESYSTEM;
-	if (l->found && looks.line == PLUMB_NONE)
+	if (l->found && (looks.line == PLUMB_NONE || looks.launches))
 		return 0;
 	if (looks.line != PLUMB_NONE) {
 		plumb_study_line(s, looks.line, where, sizeof where);
@@ -406,6 +406,7 @@ draft_idle(struct latency *l)
 		         looks.at, looks.count);
 	}
 
+	bool is_cause = looks.line != PLUMB_NONE && !looks.launches;
 	for (uint32_t c = 0; c < s->profile->contexts_count; c++)
 		host = plumb_add(host, l->host[c]);
 	plumb_draft_begin(&draft, "idle", 0);
@@ -432,7 +433,7 @@ draft_idle(struct latency *l)
 	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
-	draft.tells = looks.line == PLUMB_NONE ? PLUMB_TELLS_IDLE : PLUMB_TELLS_WHY;
+	draft.tells = is_cause ? PLUMB_TELLS_WHY : PLUMB_TELLS_IDLE;
 	if (looks.line != PLUMB_NONE) {
 		plumb_study_line_json(s, draft.evidence, looks.line);
 		plumb_json_key_quantity(draft.evidence, "line_ns", looks.ns);
@@ -444,7 +445,7 @@ draft_idle(struct latency *l)
 	draft.host = host >= l->idle_ns / 10;
 	draft.confidence = 0.5;
 	/* In a whole run, nobody knows how much of it is start-up. */
-	draft.severity = looks.line == PLUMB_NONE ? PLUMB_WARNING : PLUMB_SERIOUS;
+	draft.severity = is_cause ? PLUMB_SERIOUS : PLUMB_WARNING;
 	return plumb_draft_end(s, &draft);
 }
 

@@ -32,6 +32,7 @@ struct plumb_latency_looks {
 	uint64_t at;    /* looks that found them there, … */
 	uint64_t count; /* … of so many */
 	int64_t ns;     /* the time that those stand for */
+	bool launches;  /* the line's function gives the GPU most of its work */
 };
 /* PLUMB_ESYSTEM: no memory. */
 int plumb_latency_looks_find(const struct latency *latency, struct plumb_latency_looks *looks);

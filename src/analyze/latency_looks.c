@@ -50,6 +50,21 @@ join_lines(const struct plumb_profile *p, struct plumb_tally *tally)
 	}
 }
 
+/* Does the function of LINE give the GPU most of its work? Then being there says little. */
+static bool
+launches_most(const struct plumb_study *s, uint32_t line)
+{
+	double own = 0, all = 0;
+
+	for (uint32_t c = 0; c < s->profile->contexts_count; c++) {
+		double ns = (double)s->kernels[c].sum;
+		uint32_t user = s->user_of[c];
+		all += ns;
+		own += user != PLUMB_NONE && is_same_function(s->profile, user, line) ? ns : 0;
+	}
+	return own > 0.5 * all;
+}
+
 int
 plumb_latency_looks_find(const struct latency *l, struct plumb_latency_looks *looks)
 {
@@ -75,6 +90,7 @@ plumb_latency_looks_find(const struct latency *l, struct plumb_latency_looks *lo
 	line = plumb_tally_top(&tally);
 	if (line != PLUMB_NONE && tally.count[line] >= LEAST &&
 	    (double)tally.ns[line] >= CLEAR * (double)whole) {
+		looks->launches = launches_most(l->study, line);
 		looks->line = line;
 		looks->at = tally.count[line];
 		looks->ns = tally.ns[line];

@@ -78,7 +78,7 @@ find_parts(struct finding *f)
 	return true;
 }
 
-/* Does a frame import, compile, try variants of kernels or capture? */
+/* Does a frame import, compile, try variants of kernels, capture, or make the model? */
 static bool
 is_setup(const struct plumb_profile *p, uint32_t frame)
 {
@@ -87,6 +87,7 @@ is_setup(const struct plumb_profile *p, uint32_t frame)
 	case PLUMB_STARTUP_COMPILING:
 	case PLUMB_STARTUP_TUNING:
 	case PLUMB_STARTUP_CAPTURE:
+	case PLUMB_STARTUP_MODEL:
 		return true;
 	default:
 		return false;

@@ -37,11 +37,12 @@ class Program:
     cause: str              # a pattern of the finding that says so; LINE is the line marked @fault
     steps: int = 100
     iterations: int = None  # of the main loop, if they are not the steps; 0: not looked at
-    loops: int = 1          # at least
+    loops: int = 1          # at least; 0: the healthy one is too short
     needs: tuple = ()       # modules of Python
     arguments: tuple = ()
     options: tuple = ()     # of plumb run
     startup: str = None     # a pattern of the finding about start-up
+    window: str = "loop"    # whose findings count; by itself, plumb shows those of the main loop
 
 
 PROGRAMS = {
@@ -55,15 +56,16 @@ PROGRAMS = {
                            needs=("transformers",)),
     "lightning": Program("lightning_fit.py", "each step copies a table of 64 MB", r"^LINE copies .* from pageable",
                          needs=("pytorch_lightning",)),
-    "pyg": Program("pyg_train.py", "the whole graph is copied in each step", r"^LINE copies .* from pageable",
+    "pyg": Program("pyg_train.py", "the whole graph is copied in each step", r"LINE (in \d+ of \d+ looks|copies)",
                    needs=("torch_geometric",)),
     "triton": Program("triton_rows.py", "one launch for each 64 rows", r"(softmax|LINE).*keeps the CPU|LINE.*looks", 300, 0, needs=("triton",)),
     "cupy": Program("cupy_steps.py", "the host reads the grid after each sweep", r"LINE (copies|waits)", 30, 300, needs=("cupy",)),
     "jax": Program("jax_steps.py", "each fourth step compiles", r"^compiling: ", 200, 0, needs=("jax",)),
-    "cuda": Program("stages.cu", "each step copies the input again", r"^stages\.cu:46 copies .* from pageable", 200),
+    "cuda": Program("stages.cu", "each step copies the input again", r"^stages\.cu:46 copies .* from pageable", 200,
+                    loops=0),
     "decode": Program("decode_graph.py", "the host sleeps 4 ms between replays", r"idle.*LINE", 600, needs=("torch",)),
-    "epochs": Program("epochs.py", "evaluation reads each result on the host", r"^evaluate.*(LINE|epochs\.py:3\d)|^LINE", 400, 0, 2,
-                      needs=("torch",)),
+    "epochs": Program("epochs.py", "evaluation reads each result on the host", r"^evaluate.*(LINE|epochs\.py:3\d)|^LINE", 400, 1200, 2,
+                      needs=("torch",), window="loop:2"),
 }
 
 
@@ -115,6 +117,12 @@ def report_of(plumb, path):
     return json.loads(told(plumb, "report", str(path), "--json"))
 
 
+def findings_of(plumb, path, window):
+    """What `plumb report` shows by itself, or what it says of another window."""
+    more = [] if window == "loop" else ["--window", window]
+    return own_findings(json.loads(told(plumb, "report", str(path), "--findings", "--json", *more)))
+
+
 def own_findings(report):
     """Those that are not about start-up, best first."""
     return [one for one in report["findings"] if one["rule"] != "startup"]
@@ -136,6 +144,8 @@ def judge_loops(program, report):
         return [f"{len(loops)} loops"]
     if program.iterations == 0:  # more than one loop could be meant
         return []
+    if not loops:
+        return []
     main, wanted = next(one for one in loops if one["main"]), program.iterations or program.steps
     if main["iterations"] is None or abs(main["iterations"] - wanted) <= 2 + wanted // 10:
         return []
@@ -147,15 +157,18 @@ def judge(plumb, name, sick, well, summary=None):
     `plumb run` printed; without it, what `plumb report --findings` prints counts."""
     program, pattern = PROGRAMS[name], pattern_of(PROGRAMS[name])
     reports = report_of(plumb, sick), report_of(plumb, well)
-    findings = own_findings(reports[0])
-    text = summary[summary.index("summary of the run"):] if summary else told(plumb, "report", str(sick), "--findings")
+    findings = findings_of(plumb, sick, program.window)
+    more = [] if program.window == "loop" else ["--window", program.window]
+    text = (summary[summary.index("summary of the run"):] if summary and not more
+            else told(plumb, "report", str(sick), "--findings", *more))
     first = findings[0]["title"] if findings else "none"
     row = {"name": name, "fault": program.fault, "finding": first, "line": shown_at(text, first), "failed": []}
     if not re.search(pattern, first):
         row["failed"].append(f"first finding: {first!r}")
     if not row["line"] or row["line"] > 40:
         row["failed"].append(f"it is at line {row['line']}")
-    row["failed"] += [f"healthy: {one['title']}" for one in own_findings(reports[1]) if re.search(pattern, one["title"])]
+    healthy = findings_of(plumb, well, program.window)
+    row["failed"] += [f"healthy: {one['title']}" for one in healthy if re.search(pattern, one["title"])]
     for kind, report in zip(("fault", "healthy"), reports):
         row["failed"] += [f"{kind}: {what}" for what in judge_loops(program, report)]
     if program.startup:
