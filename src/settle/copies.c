@@ -111,6 +111,8 @@ plumb_settle_copies_miss(struct plumb_settler *settler, const char *folder, uint
 
 	if (!run->known || run->windows_told || run->copies.bytes)
 		return;
+	if (run->end != PLUMB_UNKNOWN && !run->looked)
+		return; /* nobody was to look */
 	plumb_settle_warn(settler,
 	                  "%s lacks what plumb run notes at its end (was it killed?); the windows "
 	                  "of the run are unknown",

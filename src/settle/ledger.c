@@ -34,9 +34,11 @@ plumb_settle_ledger(struct plumb_settle_region *region, const struct plumb_recor
 		                   "tallies", 1);
 		return;
 	}
-	if (region->is_run && record->source == PLUMB_SOURCE_LOOK &&
-	    plumb_fate_is_drop[record->fate])
-		region->settler->runs.items[region->folder].windows_told = true;
+	if (region->is_run && record->source == PLUMB_SOURCE_LOOK) {
+		struct plumb_settle_run *run = &region->settler->runs.items[region->folder];
+		run->looked = true;
+		run->windows_told = run->windows_told || plumb_fate_is_drop[record->fate];
+	}
 	detail = plumb_settle_string(region, record->detail);
 	plumb_settle_count(region, record->source, record->fate,
 	                   plumb_builder_get_text(region->settler->builder, detail), count);

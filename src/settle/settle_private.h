@@ -107,6 +107,7 @@ struct plumb_settle_run {
 	bool was_off;
 	int64_t recorded, since;
 	bool windows_told; /* it was said why windows are unknown */
+	bool looked;       /* for windows; a recording inside a program is without looks */
 	struct plumb_settle_copies copies;
 };
 

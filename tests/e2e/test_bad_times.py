@@ -194,7 +194,9 @@ def check_losses(made, reason):
     """What did not find room is counted, and counts together with what did."""
     operators, values = made.ledger("operator"), made.ledger("value")
     assert operators["received"] >= 20000
-    assert values["received"] == 2 * operators["received"]  # op.time and op.duration
+    looks = made.ledger("host.sample").get("received", 0)
+    # op.time and op.duration of each context, and host.time of those that looks met.
+    assert 0 <= values["received"] - 2 * operators["received"] <= looks
     for source in ("operator", "value", "python", "region"):
         ledger = made.ledger(source)
         assert ledger.pop("received") == sum(ledger.values())
@@ -377,12 +379,11 @@ def test_damaged_regions(any_torch_python, tmp_path):
 def test_a_process_that_cannot_make_a_region_leaves_word(any_torch_python, tmp_path):
     """A limit on file sizes, say: the program goes on, and plumb says why nothing was seen."""
     program = tmp_path / "limited.py"
-    program.write_text("import resource\n"
-                       "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-                       "import torch\n"
+    program.write_text("import torch\n"
                        "torch.ones(3).add_(1)\n"
                        "print('fine')\n")
-    done = subprocess.run([PLUMB, "run", "-o", str(tmp_path / "run.plumb"), "--",
+    limited = 'ulimit -f 1024; exec "$@"'  # blocks of 512 or 1024 bytes
+    done = subprocess.run([PLUMB, "run", "-o", str(tmp_path / "run.plumb"), "--", "sh", "-c", limited, "sh",
                            any_torch_python, str(program)], capture_output=True, text=True,
                           cwd=tmp_path, timeout=LIMIT_S)
     assert done.returncode == 0 and done.stdout == "fine\n"

@@ -52,7 +52,7 @@ def calls(path):
     found = collections.defaultdict(list)
     for node in plumb_package.Profile(path).walk():
         fused = [origin for reason, origin in node.origins if reason == "fused"]
-        if not fused or node.kind != "python":
+        if not fused or node.kind != "python" or not node.children:  # without: only a look met it
             continue
         operators = {origin.name for origin in fused if origin.kind == "operator"}
         lines = set()
