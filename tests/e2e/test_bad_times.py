@@ -194,9 +194,7 @@ def check_losses(made, reason):
     """What did not find room is counted, and counts together with what did."""
     operators, values = made.ledger("operator"), made.ledger("value")
     assert operators["received"] >= 20000
-    looks = made.ledger("host.sample").get("received", 0)
-    # op.time and op.duration of each context, and host.time of those that looks met.
-    assert 0 <= values["received"] - 2 * operators["received"] <= looks
+    assert values["received"] == 2 * operators["received"]  # op.time and op.duration
     for source in ("operator", "value", "python", "region"):
         ledger = made.ledger(source)
         assert ledger.pop("received") == sum(ledger.values())
@@ -215,7 +213,7 @@ def check_losses(made, reason):
 
 def test_region_full(any_torch_python, tmp_path):
     made = run_program(any_torch_python, "endings.py", "contexts", 20000, folder=tmp_path,
-                       options=["--limit", "1M"])
+                       options=["--limit", "1M", "--no-windows"])
     assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n")
     check_losses(made, "the region is full (raise --limit)")
     assert re.search(r"dropped .*the region is full", made.done.stderr)
@@ -247,7 +245,7 @@ def small_disk(tmp_path):
 
 def test_no_space_for_the_region(any_torch_python, small_disk, tmp_path):
     made = run_program(any_torch_python, "endings.py", "fill", 20000, small_disk / "filled",
-                       folder=tmp_path, options=["--folder", small_disk])
+                       folder=tmp_path, options=["--folder", small_disk, "--no-windows"])
     assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n"), made.done.stderr
     check_losses(made, "no space left for the region")
     assert os.listdir(small_disk) == ["filled"]
