@@ -37,6 +37,19 @@ plumb_profile_add_metric(struct plumb_profile *profile)
 	return &profile->user_metrics[count - 1];
 }
 
+void
+plumb_device_work_add(struct plumb_device_work *into, const struct plumb_device_work *from)
+{
+	into->kernels = plumb_add_known(into->kernels, from->kernels);
+	into->kernel_ns = plumb_add_known(into->kernel_ns, from->kernel_ns);
+	into->copies = plumb_add_known(into->copies, from->copies);
+	into->copy_ns = plumb_add_known(into->copy_ns, from->copy_ns);
+	into->copy_bytes = plumb_add_known(into->copy_bytes, from->copy_bytes);
+	into->sets = plumb_add_known(into->sets, from->sets);
+	into->set_ns = plumb_add_known(into->set_ns, from->set_ns);
+	into->set_bytes = plumb_add_known(into->set_bytes, from->set_bytes);
+}
+
 const char *
 plumb_frame_label(const struct plumb_profile *profile, uint32_t frame)
 {

@@ -144,6 +144,26 @@ struct plumb_track {
 	int64_t overhead_ns;
 };
 
+/* Exact totals of the work on a device; PLUMB_UNKNOWN where not recorded. Each is a member of the
+ * struct that has them, and all of them together are its member `work`. */
+#define PLUMB_DEVICE_TOTALS                                                                        \
+	int64_t kernels, kernel_ns;                                                                \
+	int64_t copies, copy_ns, copy_bytes;                                                       \
+	int64_t sets, set_ns, set_bytes
+struct plumb_device_work {
+	PLUMB_DEVICE_TOTALS;
+};
+#define PLUMB_DEVICE_WORK                                                                          \
+	union {                                                                                    \
+		struct {                                                                           \
+			PLUMB_DEVICE_TOTALS;                                                       \
+		};                                                                                 \
+		struct plumb_device_work work;                                                     \
+	}
+
+/* Adds FROM to INTO. A sum is unknown if one of its two parts is. */
+void plumb_device_work_add(struct plumb_device_work *into, const struct plumb_device_work *from);
+
 /* A GPU, one row for each physical one (by UUID, else by process and ordinal). */
 struct plumb_device {
 	uint32_t name; /* string */
@@ -154,13 +174,10 @@ struct plumb_device {
 	int64_t multiprocessors, warps_per_multiprocessor;
 	int64_t clock_khz, memory_clock_khz;
 	int64_t memory_bytes;
-	/* exact totals; PLUMB_UNKNOWN where not recorded */
-	int64_t kernels, kernel_ns;
-	int64_t copies, copy_ns, copy_bytes;
-	int64_t sets, set_ns, set_bytes;
-	int64_t busy_ns, first_ns, last_ns;
-	int64_t late;         /* work too late for the online union */
-	int64_t contended_ns; /* time when two or more processes had work on it */
+	PLUMB_DEVICE_WORK;
+	int64_t busy_ns, first_ns, last_ns; /* PLUMB_UNKNOWN where not recorded */
+	int64_t late;                       /* work too late for the online union */
+	int64_t contended_ns;               /* time when two or more processes had work on it */
 };
 
 /* What a process did on a device. */
@@ -334,9 +351,7 @@ struct plumb_window_variant {
 /* What a process did on a device in a window; PLUMB_UNKNOWN where not known. */
 struct plumb_window_device {
 	uint32_t window, device;
-	int64_t kernels, kernel_ns;
-	int64_t copies, copy_ns, copy_bytes;
-	int64_t sets, set_ns, set_bytes;
+	PLUMB_DEVICE_WORK;
 	int64_t busy_ns;
 };
 
@@ -453,6 +468,29 @@ static inline const struct plumb_frame *
 plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
 {
 	return &profile->frames[profile->contexts[context].frame];
+}
+
+/* Did the run sample CPU time, in this part of it or another? */
+static inline bool
+plumb_profile_is_sampled(const struct plumb_profile *profile)
+{
+	for (uint32_t i = 0; i < profile->ledger_count; i++)
+		if (profile->ledger[i].source == PLUMB_SOURCE_SAMPLE)
+			return true;
+	return false;
+}
+
+/* The process whose main thread TRACK is; PLUMB_NONE: it is none, or there is no such track. */
+static inline uint32_t
+plumb_profile_main_of(const struct plumb_profile *profile, uint32_t track)
+{
+	const struct plumb_track *t =
+		track < profile->tracks_count ? &profile->tracks[track] : NULL;
+
+	if (!t || t->kind != PLUMB_TRACK_THREAD || t->process >= profile->processes_count ||
+	    t->tid != profile->processes[t->process].pid)
+		return PLUMB_NONE;
+	return t->process;
 }
 
 /* What the environment says of KEY: the run, else the first process that says it; NULL: nothing. */

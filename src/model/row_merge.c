@@ -87,14 +87,7 @@ merge_window_device(void *at, const void *row)
 	struct plumb_window_device *into = at;
 	const struct plumb_window_device *from = row;
 
-	into->kernels = plumb_add_known(into->kernels, from->kernels);
-	into->kernel_ns = plumb_add_known(into->kernel_ns, from->kernel_ns);
-	into->copies = plumb_add_known(into->copies, from->copies);
-	into->copy_ns = plumb_add_known(into->copy_ns, from->copy_ns);
-	into->copy_bytes = plumb_add_known(into->copy_bytes, from->copy_bytes);
-	into->sets = plumb_add_known(into->sets, from->sets);
-	into->set_ns = plumb_add_known(into->set_ns, from->set_ns);
-	into->set_bytes = plumb_add_known(into->set_bytes, from->set_bytes);
+	plumb_device_work_add(&into->work, &from->work);
 	into->busy_ns = plumb_add_known(into->busy_ns, from->busy_ns);
 }
 

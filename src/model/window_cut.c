@@ -299,14 +299,7 @@ cut_variants(struct cut *cut)
 static void
 add_device(struct plumb_device *to, const struct plumb_window_device *row)
 {
-	to->kernels = plumb_add_known(to->kernels, row->kernels);
-	to->kernel_ns = plumb_add_known(to->kernel_ns, row->kernel_ns);
-	to->copies = plumb_add_known(to->copies, row->copies);
-	to->copy_ns = plumb_add_known(to->copy_ns, row->copy_ns);
-	to->copy_bytes = plumb_add_known(to->copy_bytes, row->copy_bytes);
-	to->sets = plumb_add_known(to->sets, row->sets);
-	to->set_ns = plumb_add_known(to->set_ns, row->set_ns);
-	to->set_bytes = plumb_add_known(to->set_bytes, row->set_bytes);
+	plumb_device_work_add(&to->work, &row->work);
 	/* Processes that worked at the same time cannot be told apart any more. */
 	to->busy_ns = to->contended_ns == 0 || !row->busy_ns || !to->busy_ns
 	                      ? plumb_add_known(to->busy_ns, row->busy_ns)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks. In a region GPU times are the GPU runtime's own (for CUDA what cuptiGetTimestamp counts);
- * each CLOCK record reads all clocks at once, and a straight line through the readings maps one
- * clock onto CLOCK_MONOTONIC. A reading counts by how long it took: one that was interrupted
- * between its clocks is far off.
+ * Clocks. The GPU times of a region are those of the GPU runtime (for CUDA, what cuptiGetTimestamp
+ * counts). Each CLOCK record reads all clocks at once. A straight line through the readings maps
+ * one clock onto CLOCK_MONOTONIC. The longer a reading took, the less it counts: a reading that was
+ * interrupted between two clocks is far off.
  */
 #include "settle/settle_private.h"
 
 #include <math.h>
 
-#define STEEPEST 1e-3 /* two clocks of a machine differ by less than a thousandth */
+#define STEEPEST 1e-3 /* the rates of two clocks of a machine differ by less than a thousandth */
 
 void
 plumb_settle_reading(struct plumb_settle_region *region, const struct plumb_record_clock *record)
@@ -135,7 +135,7 @@ fit_line(const struct plumb_settle_reading *readings, uint32_t count,
 	spread = s.xx - s.x * s.x / s.w;
 	if (line->readings > 1 && spread > 0)
 		line->slope = (s.xy - s.x * s.y / s.w) / spread;
-	/* Readings close together say nothing about the slope. */
+	/* Readings that are close together say nothing about the slope. */
 	if (!(fabs(line->slope) <= STEEPEST))
 		line->slope = 0;
 	if (__builtin_add_overflow(first, round_capped((s.y - line->slope * s.x) / s.w),

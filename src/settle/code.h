@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLUMB_BUILD_ID_MAX 32    /* of a longer one the first bytes count */
+#define PLUMB_BUILD_ID_MAX 32    /* only the first bytes of a longer one count */
 #define PLUMB_CODE_FRAMES_MAX 64 /* functions inlined into each other at one place */
 
 struct plumb_code;
@@ -29,9 +29,9 @@ struct plumb_code;
 enum plumb_code_state {
 	PLUMB_CODE_FINE = 0,
 	PLUMB_CODE_ABSENT,    /* there is no such file, or it cannot be read */
-	PLUMB_CODE_IRREGULAR, /* no regular file, or larger than any code */
-	PLUMB_CODE_DAMAGED,   /* no 64-bit ELF program or library */
-	PLUMB_CODE_REPLACED,  /* another file than the one that ran */
+	PLUMB_CODE_IRREGULAR, /* not a regular file, or larger than any code */
+	PLUMB_CODE_DAMAGED,   /* not a 64-bit ELF program or library */
+	PLUMB_CODE_REPLACED,  /* not the file that ran */
 	PLUMB_CODE_FAILED,    /* reading it crashed, hung or took too much memory */
 	PLUMB_CODE_STATES
 };
@@ -40,7 +40,8 @@ struct plumb_code_wanted {
 	const char *path;
 	unsigned char build_id[PLUMB_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0: it had none, or it is not known */
-	/* Without a build id: realtime ns; a file that changed later is another one. 0: any. */
+	/* Used if there is no build id: realtime, ns. A file that changed later is another file. 0:
+	 * any time. */
 	int64_t newest;
 	bool fetch; /* debuginfod may be asked (DEBUGINFOD_URLS must be set, too) */
 };
@@ -86,11 +87,11 @@ void plumb_code_facts(struct plumb_code *code, struct plumb_code_facts *facts);
 
 /* Which libdw this is, "0.188". */
 const char *plumb_code_library(void);
-/* Whether debuginfod would be asked: 1, 0 (DEBUGINFOD_URLS is not set), -1 (it is, and
- * libdebuginfod cannot be loaded). */
+/* Would debuginfod be asked? 1: yes. 0: DEBUGINFOD_URLS is not set. -1: it is set, but
+ * libdebuginfod cannot be loaded. */
 int plumb_debuginfod_state(void);
 
-/* Where separate debug files lie: "/usr/lib/debug". Tests set another. */
+/* The folder of separate debug files: "/usr/lib/debug". Tests set another one. */
 extern const char *plumb_code_debug_folder;
 
 #endif

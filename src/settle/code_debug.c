@@ -102,7 +102,7 @@ try_link(struct plumb_code *code)
 	int folder = end ? (int)(end - code->path) : 0;
 	char path[4096];
 
-	/* A name: a path could lead anywhere. */
+	/* It must be a name: a path could lead anywhere. */
 	if (!name || !*name || strchr(name, '/') || !end)
 		return false;
 	for (int where = 0; where < 3; where++) {

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BYTES_MAX ((int64_t)1 << 36) /* 64 GiB: no code object is as large */
+#define BYTES_MAX ((int64_t)1 << 36) /* 64 GiB: no code object is this large */
 
 /*
- * Opens a regular file, and nothing else: a path may come from a damaged region, and opening a FIFO
- * waits while opening a device may do anything. So the file is held first and looked at, and then
- * opened through what holds it.
+ * Opens a regular file, and nothing else. The path may come from a damaged region: opening a FIFO
+ * would wait, and opening a device may do anything. So the path is first opened with O_PATH and
+ * checked, and then opened through that descriptor.
  */
 static enum plumb_code_state
 open_regular(const char *path, int *fd, struct stat *status)
@@ -50,7 +50,7 @@ plumb_elf_open(struct plumb_elf *file, const char *path)
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && gelf_getehdr(file->elf, &head) &&
 	    gelf_getclass(file->elf) == ELFCLASS64 &&
 	    (head.e_type == ET_EXEC || head.e_type == ET_DYN) &&
-	    /* Cut short, it lacks these, which come last. */
+	    /* These come last, so a file that is cut short lacks them. */
 	    head.e_shoff < (uint64_t)file->status.st_size)
 		return PLUMB_CODE_FINE;
 	plumb_elf_close(file);
@@ -121,8 +121,7 @@ plumb_elf_build_id(const struct plumb_elf *file, unsigned char id[PLUMB_BUILD_ID
 	return (uint32_t)bytes;
 }
 
-/* Is the file the one that ran? Without a build id only that it has not changed since can be
- * told. */
+/* Is the file the one that ran? Without a build id, we only know if it has changed since then. */
 static bool
 is_wanted(const struct plumb_code *code, const struct plumb_code_wanted *wanted)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DWARF. The ranges of all compilation units are read at the first question, the functions of one
- * unit at the first question into it, and what is inside a function at each: a library of some
- * gigabytes costs what is asked of it.
+ * DWARF. The ranges of all compilation units are read at the first question. The functions of a
+ * unit are read at the first question about it, and the inside of a function at each question. So a
+ * library of some gigabytes costs only what is asked about it.
  */
 #include "settle/code_private.h"
 
@@ -118,7 +118,7 @@ take_functions(struct plumb_code_unit *unit, Dwarf_Die *parent, int depth)
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-/* The functions of the unit, those inside functions too when DEEP. NULL: no memory. */
+/* The functions of the unit. DEEP: also those inside functions. NULL: no memory. */
 static const struct plumb_code_unit *
 functions_of(struct plumb_code *code, Dwarf_Die *unit_die, bool deep)
 {
@@ -139,8 +139,8 @@ functions_of(struct plumb_code *code, Dwarf_Die *unit_die, bool deep)
 	return unit;
 }
 
-/* The function at ADDRESS. Most stand by themselves; one defined inside another is looked for when
- * there is none such. */
+/* The function at ADDRESS. Most functions are not inside another one. Functions inside others are
+ * only searched if no such function is found. */
 static bool
 find_function(struct plumb_code *code, Dwarf_Die *unit_die, uint64_t address, Dwarf_Die *function)
 {
@@ -170,7 +170,7 @@ linkage_name(Dwarf_Die *die)
 	return name;
 }
 
-/* SYMBOL: what the symbol table says of it, or NULL; it may say more than the bare name. */
+/* SYMBOL: its name in the symbol table, or NULL. This may say more than the plain name. */
 static void
 add_frame(struct plumb_code_place *place, Dwarf_Die *die, const char *symbol)
 {
@@ -224,7 +224,7 @@ set_line(struct plumb_code_frame *frame, Dwarf_Die *unit_die, uint64_t address)
 		frame->line = (uint32_t)number;
 }
 
-/* Adds the functions inlined at ADDRESS, from the outermost in. */
+/* Adds the functions that are inlined at ADDRESS, the outermost first. */
 static void
 take_inlined(struct plumb_code_place *place, Dwarf_Die *unit_die, Dwarf_Die *function,
              uint64_t address)

@@ -27,9 +27,9 @@ struct plumb_elf {
 
 struct plumb_code_symbol {
 	uint64_t address;
-	uint64_t end; /* without a size the section's: it reaches to the next symbol, or so far */
+	uint64_t end; /* without a size: that of its section, which is the most it can be */
 	const char *name;
-	uint8_t rank; /* of several at one address the one with the lowest is shown */
+	uint8_t rank; /* of several at one address, the one with the lowest rank is shown */
 	bool local, sized;
 };
 
@@ -69,12 +69,12 @@ struct plumb_code {
 };
 
 /* ---- code_file.c ---- */
-/* Opens PATH when it is a regular file and an ELF program, library or debug file. */
+/* Opens PATH if it is a regular file and an ELF program, library or debug file. */
 enum plumb_code_state plumb_elf_open(struct plumb_elf *file, const char *path);
 void plumb_elf_close(struct plumb_elf *file);
-/* BYTES bytes at ADDRESS as the file has them; false when it has not. */
+/* BYTES bytes at ADDRESS, as the file has them. False: the file does not have them. */
 bool plumb_elf_read(const struct plumb_elf *file, uint64_t address, void *into, size_t bytes);
-/* The section NAME with its head, or of TYPE when NAME is NULL; NULL: there is none. */
+/* The section NAME with its header; if NAME is NULL, the section of TYPE. NULL: there is none. */
 Elf_Scn *
 plumb_elf_section(const struct plumb_elf *file, const char *name, uint32_t type, GElf_Shdr *head);
 uint32_t plumb_elf_build_id(const struct plumb_elf *file, unsigned char id[PLUMB_BUILD_ID_MAX]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has no symbol: stubs of the procedure linkage table, which are named after what they call,
- * and functions of stripped objects, whose begin the unwind tables know.
+ * Functions without a symbol. A stub of the procedure linkage table is named after what it calls.
+ * For a function of a stripped object, the unwind tables say where it begins.
  */
 #include "settle/code_private.h"
 
@@ -46,7 +46,7 @@ slot_of_x86(const unsigned char *code, size_t bytes, uint64_t start, uint64_t *s
 	return false;
 }
 
-/* Likewise that of `adrp x16, page; ldr x17, [x16, #offset]`. */
+/* The slot of `adrp x16, page; ldr x17, [x16, #offset]`. */
 static bool
 slot_of_aarch64(const unsigned char *code, size_t bytes, uint64_t start, uint64_t *slot)
 {
@@ -132,7 +132,7 @@ struct eh_entry {
 };
 
 /* Is ADDRESS in the function of the unwind entry at ENTRY, which begins at BEGIN? Only the usual
- * encoding is read (pcrel, sdata4), which shows when it gives the same begin. */
+ * encoding (pcrel, sdata4) is read. If the entry has it, it gives the same begin. */
 static bool
 entry_holds(const struct plumb_elf *file, uint64_t entry, uint64_t begin, uint64_t address)
 {

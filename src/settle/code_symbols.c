@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions. All symbols of an object are read at its first question and sorted, so that
- * the next ones cost a binary search.
+ * Names of functions. All symbols of an object are read and sorted at the first question about it.
+ * Each later question costs a binary search.
  */
 #include "settle/code_private.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- the index ---- */
 
-/* Of several names of one function: global before weak before local, then fewer underscores. */
+/* The order of several names of one function: global, weak, local, then fewer underscores first. */
 static uint8_t
 rank_of(const GElf_Sym *symbol, const char *name)
 {

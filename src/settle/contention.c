@@ -25,10 +25,10 @@ by_time(const void *x, const void *y)
 
 	if (a->time != b->time)
 		return a->time < b->time ? -1 : 1;
-	return a->step - b->step; /* what ends does not meet what begins then */
+	return a->step - b->step; /* two pieces do not overlap if one ends when the other begins */
 }
 
-/* Where each process alone begins and ends to be busy; returns how many edges. */
+/* The moments at which each process begins and stops being busy. Returns how many. */
 static size_t
 find_edges(const struct plumb_use *uses, size_t count, struct edge *edges)
 {

@@ -19,8 +19,8 @@ struct plumb_contention {
 	int64_t contended; /* ns: at least two had */
 };
 
-/* Works out RESULT from COUNT pieces of work in any order, which it puts into another. False: no
- * memory. A piece that ends before it starts counts nothing. */
+/* Finds RESULT for COUNT pieces of work. They may have any order, which changes. False: no memory.
+ * A piece that ends before it starts does not count. */
 bool plumb_contention_find(struct plumb_use *uses, size_t count, struct plumb_contention *result);
 
 #endif

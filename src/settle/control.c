@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the control file of a run folder tells: for how long recording was on, who was left out. */
+/* What the control file of a run folder says: how long recording was on, and which processes were
+ * left out. */
 #include "settle/settle_private.h"
 
 #include <stdio.h>
 
 #include "region/control.h"
 
-/* Processes that have no region to be counted in. */
+/* Processes without a region, which would count them. */
 static void
 count_process(struct plumb_settler *settler, enum plumb_fate fate, uint32_t count)
 {
@@ -36,7 +37,7 @@ plumb_settle_control(struct plumb_settler *settler, uint32_t folder, const char 
 	plumb_control_unmap(control);
 }
 
-/* How long recording was on in RUN, which is complete; PLUMB_UNKNOWN when that cannot be told. */
+/* How long recording was on in RUN, which is complete. PLUMB_UNKNOWN: it cannot be known. */
 static int64_t
 recorded_in(const struct plumb_settle_run *run)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the run that `plumb run` noted (region/copies.h) become windows of kind "part" of
- * each process, with what its values added up in them. analyze says later what each is of.
+ * `plumb run` notes parts of the run (region/copies.h). Each becomes a window of kind "part" of
+ * each process, with what its values added up to in that part. analyze says later which part of the
+ * program it is.
  */
 #include "settle/settle_private.h"
 
@@ -112,7 +113,7 @@ plumb_settle_copies_miss(struct plumb_settler *settler, const char *folder, uint
 	if (!run->known || run->windows_told || run->copies.bytes)
 		return;
 	if (run->end != PLUMB_UNKNOWN && !run->looked)
-		return; /* nobody was to look */
+		return; /* the recording was without looks */
 	plumb_settle_warn(settler,
 	                  "%s lacks what plumb run notes at its end (was it killed?); the windows "
 	                  "of the run are unknown",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Debug files from the servers that DEBUGINFOD_URLS names. libdebuginfod is loaded when it is first
- * needed and never linked. All fetches of a process together get SECONDS seconds, a file of them
- * may have MEGABYTES; the library's own variables (DEBUGINFOD_MAXTIME, …) say otherwise.
+ * needed, and never linked. All fetches of a process may take SECONDS seconds together, and a file
+ * may have MEGABYTES. The variables of the library (DEBUGINFOD_MAXTIME, …) come before these
+ * limits.
  */
 #include "settle/code_private.h"
 

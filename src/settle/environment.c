@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of the environment. What all processes say alike is a fact of the run; the rest stays with
- * its process.
+ * Facts of the environment. If all processes state the same, it is a fact of the run. Other facts
+ * stay with their process.
  */
 #include "settle/settle_private.h"
 
@@ -39,7 +39,7 @@ by_key(const void *x, const void *y)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Stores the COUNT facts of one key. Of several of one process the first stands. */
+/* Stores the COUNT facts of one key. If a process has several, the first counts. */
 static void
 store_key(struct plumb_settler *settler, const struct plumb_settle_fact *facts, uint32_t count)
 {
@@ -60,7 +60,7 @@ store_key(struct plumb_settler *settler, const struct plumb_settle_fact *facts, 
 		said++;
 		alike = alike && facts[i].value == facts[own ? 0 : own].value;
 	}
-	/* With a fact of the run's own, a process's is only kept where it differs. */
+	/* If the run has the fact itself, that of a process is only kept if it differs. */
 	if (said && alike && said == settler->processes.count) {
 		plumb_builder_environment(builder, PLUMB_NONE, key,
 		                          plumb_builder_get_text(builder, facts[own].value));

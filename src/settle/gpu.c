@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What GPUs did. Several processes may have used one: their counts and times add up, their busy
- * times only where they do not overlap. So the shares of all processes are kept until the end.
+ * What GPUs did. Several processes may have used one GPU. Their counts and times add up, but their
+ * busy times only do if they do not overlap. So the shares of all processes are kept until the end.
  */
 #include "settle/settle_private.h"
 
@@ -131,7 +131,7 @@ plumb_settle_total(struct plumb_settle_region *region,
 	const struct plumb_settle_line *line = plumb_settle_line_of(region, record->device);
 	struct plumb_settle_share *share;
 
-	/* Odd: the process ended inside an update, so that the numbers do not hold together. */
+	/* Odd: the process ended inside an update, so the numbers do not fit together. */
 	if (atomic_load_explicit(&record->sequence, memory_order_relaxed) & 1) {
 		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_TORN,
 		                   "totals of devices", 1);
@@ -260,7 +260,7 @@ plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_
 		count_damaged(region, "newest GPU work");
 		return;
 	}
-	/* A killed process may have been writing over the oldest entry. */
+	/* A process that was killed may have been overwriting the oldest entry. */
 	if (written >= record->capacity && count &&
 	    region->reader->header.state != PLUMB_REGION_ENDED)
 		count--;
@@ -334,7 +334,8 @@ by_device_and_first(const void *x, const void *y)
 	return (a->first > b->first) - (a->first < b->first);
 }
 
-/* A share whose older intervals were folded is exact still when a ring has all its work. */
+/* If the older intervals of a share were folded, it is still exact as long as a ring has all its
+ * work. */
 static void
 complete_from_ring(struct plumb_settler *settler, struct plumb_settle_share *share)
 {
@@ -349,7 +350,7 @@ complete_from_ring(struct plumb_settler *settler, struct plumb_settle_share *sha
 	}
 }
 
-/* The intervals of all COUNT shares together; false when one is not exact. */
+/* The intervals of all COUNT shares together. False: one of them is not exact. */
 static bool
 find_exact(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count,
            struct plumb_contention *result)
@@ -447,7 +448,7 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 		row->contended_ns = exact.contended;
 		return;
 	}
-	/* Work of several processes may overlap, and how much is not known any more. */
+	/* Work of several processes may overlap, and nothing says any more how much. */
 	note_busy(settler, shares->device,
 	          "an upper bound: several processes used the device at once");
 }

@@ -32,7 +32,7 @@ struct plumb_inductor_call {
 	uint32_t first, line; /* the lines from its comment to the call */
 	const char *kernel;   /* "triton_poi_fused_add_0", "extern_kernels.mm" */
 	uint32_t handle;      /* tells two calls of a kernel apart in the log; 0: none */
-	bool library;         /* no kernel of Inductor's own: it may launch kernels of any name */
+	bool library;         /* not a kernel of Inductor: it may launch kernels of any name */
 	bool commented;       /* `sources` and `operators` are known */
 	struct plumb_inductor_list sources;   /* names of nodes */
 	struct plumb_inductor_list operators; /* "aten::mul", … as they were before decomposition */
@@ -40,8 +40,8 @@ struct plumb_inductor_call {
 
 struct plumb_inductor_definition {
 	const char *kernel;
-	struct plumb_inductor_list nodes; /* names of those it was first made from */
-	const char *file;                 /* of one written by hand: where; else NULL */
+	struct plumb_inductor_list nodes; /* names of the nodes that it was first made from */
+	const char *file;                 /* where it was written by hand; else NULL */
 	uint32_t line;
 };
 
@@ -88,7 +88,7 @@ struct plumb_inductor_graph {
 	const char *path;
 	struct plumb_inductor_list before, after; /* nodes before and after Inductor's passes */
 	struct plumb_inductor_list kernels;       /* entries: nodes of each call */
-	struct plumb_inductor_list stacks;        /* entries: the person's stacks of each call */
+	struct plumb_inductor_list stacks;        /* entries: your own stacks of each call */
 	bool cached;                              /* it was not compiled but found */
 	bool same_names; /* `before` has the names that the file's comments use */
 };
@@ -104,7 +104,7 @@ struct plumb_inductor_log {
 	PLUMB_VEC(const char *) texts;
 	struct plumb_pool *pool;
 	uint64_t bytes;   /* read so far */
-	uint64_t damaged; /* records that were cut off, too long or no JSON */
+	uint64_t damaged; /* records that were cut off, too long, or not JSON */
 	bool full;        /* there was more than is read */
 	bool no_memory;
 };

@@ -100,7 +100,7 @@ take_main(void *data, const struct plumb_settle_span *span)
 	return added;
 }
 
-/* Leaves the outermost spans alone. */
+/* Keeps only the outermost spans. */
 static void
 keep_outermost(struct iterations *it)
 {
@@ -159,7 +159,7 @@ visit_all(const struct iterations *it, struct visits *visits)
 	}
 }
 
-/* The way that the program's loop takes first; PLUMB_NONE: there is no loop. */
+/* The path that the program's loop takes first. PLUMB_NONE: there is no loop. */
 static uint32_t
 find_loop(const struct iterations *it, const struct visits *visits)
 {
@@ -252,8 +252,9 @@ plumb_settle_iterations(struct plumb_settle_region *region, const struct plumb_s
 		plumb_settle_each_span(region, trace, take_step, &it);
 	else
 		find_loops(&it, trace);
-	/* Ends of iterations: what lies before the last COUNT of them ends with the one before.
-	 * Beginnings (loops): it ends where the first of the last COUNT begins. */
+	/* Where the part before the last COUNT iterations ends. If ends of iterations are known, it
+	 * is the end of the iteration before them. If beginnings are known (loops), it is where the
+	 * first of them begins. */
 	before = it.last != PLUMB_NONE ? count + 1 : count;
 	if (it.ends.count) {
 		plumb_sort_numbers(it.ends.items, it.ends.count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row goes through the builder, with its ids mapped; the builder does the merging. Only
+ * Every row goes through the builder, with its ids mapped, and the builder merges equal rows. Only
  * devices, the environment and the run need rules of their own.
  */
 #include "settle/join.h"
@@ -41,7 +41,7 @@ to_string(const struct joining *j, uint32_t id)
 	return plumb_row_mapped(&j->to.strings, id);
 }
 
-/* Those whose rows others refer to. */
+/* The tables whose rows other rows refer to. */
 static const enum plumb_table_number referred[] = { PLUMB_TABLE_PROCESSES, PLUMB_TABLE_DEVICES,
 	                                            PLUMB_TABLE_TRACKS,    PLUMB_TABLE_FRAMES,
 	                                            PLUMB_TABLE_CONTEXTS,  PLUMB_TABLE_WINDOWS };
@@ -92,7 +92,7 @@ max_known(int64_t a, int64_t b)
 	return a > b ? a : b; /* unknown is the least of all numbers */
 }
 
-/* Where one of them did nothing, or they worked at different times, the union is the sum. */
+/* If one of them did nothing, or they worked at different times, the union is the sum. */
 static int64_t
 busy_of_both(const struct plumb_device *a, const struct plumb_device *b)
 {
@@ -123,14 +123,7 @@ merge_device(struct plumb_device *into, const struct plumb_device *from)
 {
 	into->contended_ns = contended_of_both(into, from);
 	into->busy_ns = busy_of_both(into, from);
-	into->kernels = plumb_add_known(into->kernels, from->kernels);
-	into->kernel_ns = plumb_add_known(into->kernel_ns, from->kernel_ns);
-	into->copies = plumb_add_known(into->copies, from->copies);
-	into->copy_ns = plumb_add_known(into->copy_ns, from->copy_ns);
-	into->copy_bytes = plumb_add_known(into->copy_bytes, from->copy_bytes);
-	into->sets = plumb_add_known(into->sets, from->sets);
-	into->set_ns = plumb_add_known(into->set_ns, from->set_ns);
-	into->set_bytes = plumb_add_known(into->set_bytes, from->set_bytes);
+	plumb_device_work_add(&into->work, &from->work);
 	into->late = plumb_add_known(into->late, from->late);
 	into->first_ns = min_known(into->first_ns, from->first_ns);
 	into->last_ns = max_known(into->last_ns, from->last_ns);
@@ -305,7 +298,7 @@ take_contexts(struct joining *j)
 	}
 }
 
-/* Metrics that the joined profile has no room for have no number. */
+/* If the joined profile has no room for a metric, the metric has no number. */
 static void
 take_metrics(struct joining *j)
 {
@@ -317,7 +310,7 @@ take_metrics(struct joining *j)
 	}
 }
 
-/* What is not taken is counted: the joined profile holds no more. */
+/* Rows that the joined profile has no room for are counted. */
 static void
 take_rows(struct joining *j, enum plumb_table_number number)
 {
@@ -398,7 +391,7 @@ take_environment(struct joining *j, const struct plumb_profile *const *profiles,
 
 /* ---- the run ---- */
 
-/* The one host of all processes, in the builder's ids; PLUMB_NONE when there are several. */
+/* The host of all processes, as a string of the builder. PLUMB_NONE: there are several hosts. */
 static bool
 on_one_host(struct plumb_builder *builder, uint32_t processes)
 {

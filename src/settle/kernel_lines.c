@@ -15,7 +15,7 @@
 static void
 add_kernel(struct plumb_settler *settler, const char *name, const struct plumb_gpu_line *line)
 {
-	/* Where Inductor put a kernel that it made says nothing: the kernel's origins do. */
+	/* The file that Inductor put a kernel into says nothing. The kernel's origins do. */
 	if (!line->file || strlen(line->file) >= PATH_MAX || !line->line ||
 	    plumb_generated_by_inductor(line->file))
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger: what the collector counted, what settling found, and what follows from both: launches
- * that no record came for, records of the region and values that were lost.
+ * The ledger: what the collector counted, what settling found, and what follows from both. That is:
+ * launches without a record, records of the region that were lost, and values that were lost.
  */
 #include "settle/settle_private.h"
 
@@ -97,8 +97,8 @@ drops_of(const struct plumb_settle_region *region, enum plumb_source source)
 	return sum;
 }
 
-/* Launches whose record came: attributed ones, and those whose loss has its own row. A record that
- * nobody saw launched is no launch's. */
+/* Launches whose record came: attributed ones, and those whose loss has a row of its own. A record
+ * without a launch that was seen does not count. */
 static int64_t
 records_of_launches(const struct plumb_settle_region *region)
 {
@@ -138,7 +138,7 @@ balance_launches(struct plumb_settle_region *region)
 		                   (uint64_t)(came < open ? came : open));
 }
 
-/* What threads without a record could not count, or had no room for the tally of. */
+/* What threads without a record could not count, or had no room to count. */
 static void
 count_lost(struct plumb_settle_region *region)
 {

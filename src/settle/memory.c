@@ -126,7 +126,7 @@ merge_observations(struct plumb_stat *into, const struct plumb_observations *m)
 	plumb_stat_merge(into, &stat);
 }
 
-/* A + B without overflow: what is absurd stays absurd. */
+/* A + B without overflow: the sum of absurd numbers stays absurd. */
 static int64_t
 add_capped(int64_t a, int64_t b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native nodes. A node holds a code object and an offset; here it becomes the function that was
- * called there and those inlined into it. Each different place is looked up once, whatever
- * processes and threads it comes from.
+ * Native nodes. A node has a code object and an offset. Here it becomes the function that was
+ * called there, and the functions that are inlined into it. Each place is looked up once, even if
+ * several processes and threads have it.
  */
 #include "settle/settle_private.h"
 
@@ -45,7 +45,7 @@ newest_change(const struct plumb_settle_region *region)
 	return (int64_t)time;
 }
 
-/* A number of the symbolizer for the file; PLUMB_NONE: there is none to read. */
+/* The symbolizer's number for the file. PLUMB_NONE: there is no file to read. */
 static uint32_t
 make_object(struct plumb_settle_region *region, const struct plumb_record_code *record,
             const char *path)
@@ -158,7 +158,7 @@ set_source(struct plumb_builder *builder, uint32_t frame, const struct plumb_cod
 		                           plumb_builder_text(builder, source->file), source->line);
 }
 
-/* The function itself, named by its symbol, else as file and offset. */
+/* The function itself. Its name is its symbol, else the file and offset. */
 static void
 add_function(struct plumb_settler *settler, struct plumb_settle_site *site,
              const struct plumb_settle_code *code, const struct plumb_code_place *place)
@@ -189,7 +189,7 @@ add_function(struct plumb_settler *settler, struct plumb_settle_site *site,
 	set_source(builder, frame, source);
 }
 
-/* One that was inlined: where its source is tells it. */
+/* A function that was inlined. The place of its source is its identity. */
 static void
 add_inlined(struct plumb_settler *settler, struct plumb_settle_site *site,
             const struct plumb_code_frame *source)
@@ -316,7 +316,7 @@ plumb_settle_native(struct plumb_settle_region *region, const struct plumb_recor
 	const struct plumb_settle_site *site;
 
 	if (code == PLUMB_NONE) {
-		/* Generated code lies elsewhere in each run: an offset would tell nothing. */
+		/* Generated code moves from run to run, so an offset would say nothing. */
 		if (node->file)
 			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
 			                   "code objects", 1);

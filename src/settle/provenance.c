@@ -24,7 +24,7 @@
 #define LINES_MAX 512u     /* of one call */
 #define NO_CALL UINT32_MAX /* a line of a generated file that calls no kernel */
 
-/* A Python frame of the person's. */
+/* A Python frame of your code. */
 struct place {
 	const char *file, *function;
 	size_t file_bytes, function_bytes;
@@ -38,7 +38,7 @@ struct piece {
 	uint32_t from, count; /* of `frames` */
 };
 
-/* What is known of a call, once it was asked for. */
+/* What is known of a call. It is filled in when it is first needed. */
 struct answer {
 	uint32_t from, count; /* of `pieces` */
 	bool asked, lines;
@@ -184,7 +184,7 @@ add_piece(struct provenance *p, struct answer *answer, uint32_t op, uint32_t fro
 
 /* ---- stacks ---- */
 
-/* The person's stacks of a call, as ranges of frames. */
+/* The stacks of your code of a call, as ranges of frames. */
 struct lines {
 	struct {
 		uint32_t from, count;
@@ -288,7 +288,7 @@ string_of(struct asking *a, const char *text)
 	return plumb_builder_text(a->p->settler->builder, text);
 }
 
-/* Is it among those that the call's comment names? Without a comment all are. */
+/* Does the call's comment name it? Without a comment, the answer is yes. */
 static bool
 is_original(const struct asking *a, const char *op)
 {
@@ -344,8 +344,8 @@ ask_nodes(struct asking *a)
 	}
 }
 
-/* The node that a name of the comment means. In a backward graph it is one of the graph before or
- * of the backward graph itself: only where they do not contradict each other is it known. */
+/* The node that a name of the comment means. In a backward graph, it is a node of the graph before
+ * or of the backward graph itself. It is only known if the two do not contradict each other. */
 static const struct plumb_inductor_node *
 source_node(const struct asking *a, const char *name)
 {
@@ -428,7 +428,7 @@ only_line(struct asking *a, const char *op)
 	return found;
 }
 
-/* Operators and lines that are left: each for itself unless only one pair is possible. */
+/* Operators and lines that are left. They stay apart, unless only one pair is possible. */
 static void
 ask_rest(struct asking *a)
 {
@@ -501,8 +501,8 @@ text_of(struct provenance *p, uint32_t string)
 	return text ? text : "";
 }
 
-/* The generated file of that name, read when it is first asked for. PLUMB_NONE: it is none, or no
- * memory. */
+/* The generated file with that name. It is read when it is first needed. PLUMB_NONE: it is not a
+ * generated file, or no memory. */
 static uint32_t
 find_file(struct provenance *p, uint32_t file)
 {
@@ -546,8 +546,7 @@ count_lost(struct provenance *p, const char *why)
 	count_fate(p, PLUMB_FATE_NO_PROVENANCE, why);
 }
 
-/* The compiled region that CONTEXT is in; where none was recorded, what calls the generated
- * code. */
+/* The compiled region that CONTEXT is in. If none was recorded: what calls the generated code. */
 static uint32_t
 region_of(struct provenance *p, uint32_t context)
 {
@@ -623,7 +622,8 @@ is_of_call(const struct generated *g, const struct plumb_inductor_call *call, co
 	       call->kernel[length] == '_' && is_version(call->kernel + length);
 }
 
-/* KERNEL ran for SITE: its origins, and where its source is. False: it is another kernel. */
+/* Gives KERNEL, which ran for SITE, its origins and the place of its source. False: SITE calls
+ * another kernel. */
 static bool
 take_kernel(struct provenance *p, uint32_t kernel, uint32_t place, const struct site *site)
 {
@@ -706,8 +706,8 @@ take_context(struct provenance *p, uint32_t c)
 	}
 	call = plumb_inductor_call_at(&g->code, line);
 	if (!call) {
-		p->site_of[c] =
-			NO_CALL; /* it allocates, say; no matter unless a kernel runs there */
+		/* It allocates, for example. This only matters if a kernel runs there. */
+		p->site_of[c] = NO_CALL;
 		return;
 	}
 	site = plumb_vec_add(&p->sites);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A type and the length of what this plumb knows of it. A newer collector's may be longer. */
+/* A type of record, and the length that this plumb knows. Records of a newer collector may be
+ * longer. */
 /* clang-format off */
 #define CASE(type, structure, call)                                                                \
 	case PLUMB_RECORD_##type:                                                                  \
@@ -56,7 +57,7 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
 	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
 	default:
-		/* Clocks, strings and the process are settled otherwise; others are not known. */
+		/* Clocks, strings and the process are settled elsewhere. Others are unknown. */
 		return true;
 	}
 }
@@ -104,7 +105,7 @@ take_records(struct plumb_settle_region *region)
 	plumb_settle_balance(region, records);
 }
 
-/* A process that was killed, or crashed, is said to have been. */
+/* Says that a process was killed or crashed. */
 static void
 take_end(struct plumb_settle_region *region)
 {
@@ -132,7 +133,7 @@ is_reason(const struct plumb_region_reader *reader, const struct plumb_record_en
 	return key && bytes > length && !memcmp(key + bytes - length, end, length);
 }
 
-/* Does it tell of more than that a process was there, and what plumb saw from outside? */
+/* Does it say more than that there was a process, and what plumb saw of it from outside? */
 static bool
 tells_more(const struct plumb_region_reader *reader, const struct plumb_record *record)
 {
@@ -192,7 +193,7 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 	};
 	if (!is_run && is_bystander(reader))
 		return true;
-	/* Reserved for each place where a record may begin, taken where one is. */
+	/* There is room for each place where a record may begin. Only records use it. */
 	size_t room = (reader->size / 8 + 1) * sizeof *region.known;
 	void *known = mmap(NULL, room, PROT_READ | PROT_WRITE,
 	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -8,7 +8,7 @@
 
 struct samples {
 	struct plumb_settle_region *region;
-	int64_t cutoff; /* what was taken no later is not kept */
+	int64_t cutoff; /* only samples that were taken later are kept */
 	uint64_t kept, older, too_many, damaged;
 };
 
@@ -40,7 +40,7 @@ keep_sample(void *data, const struct plumb_cpu_sample *sample)
 	return true;
 }
 
-/* Of those that the collector counted, the ones that no ring has any more. */
+/* The samples that the collector counted and that no ring has any more. */
 static uint64_t
 gone_over(const struct samples *s, uint64_t overwritten)
 {

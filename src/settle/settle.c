@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The run as a whole: what is known only when all regions have been read.
+ * The run as a whole: what is only known once all regions have been read.
  */
 #include "settle/settle_private.h"
 
@@ -62,7 +62,7 @@ plumb_settle_warn(struct plumb_settler *settler, const char *format, ...)
 		return;
 	if ((size_t)n > sizeof line - 2)
 		n = sizeof line - 2;
-	/* One line each, whatever a file is called. */
+	/* One line for each, even if the name of a file has several. */
 	for (int i = 0; i < n; i++)
 		if (line[i] == '\n')
 			line[i] = ' ';
@@ -110,7 +110,8 @@ amend_child(struct plumb_settler *settler, uint32_t folder)
 		child->command = run->command;
 }
 
-/* What `plumb run` did not live to write, or nobody did: from the folder's processes. */
+/* What `plumb run` did not write, because it was killed or there was none. It follows from the
+ * folder's processes. */
 static void
 complete_run(struct plumb_settler *settler, uint32_t folder)
 {
@@ -157,7 +158,7 @@ join_runs(struct plumb_settler *settler)
 		    (all->exit_code == PLUMB_UNKNOWN || !all->exit_code))
 			all->exit_code = run->exit;
 	}
-	/* That some went well says nothing of the others. */
+	/* If some runs succeeded, this says nothing about the others. */
 	if (unknown && !all->exit_code)
 		all->exit_code = PLUMB_UNKNOWN;
 	for (uint32_t i = 0; i < settler->processes.count; i++) {

@@ -9,7 +9,7 @@
 #include "model/profile.h"
 
 struct plumb_settle_options {
-	/* Mangled → demangled name, malloced, or NULL when it is not mangled. May be NULL. */
+	/* Mangled → demangled name, malloced; NULL if the name is not mangled. May be NULL. */
 	char *(*demangle)(const char *name);
 	void (*progress)(void *data, double part); /* may be NULL */
 	void *data;

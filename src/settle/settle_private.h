@@ -60,7 +60,7 @@ struct plumb_settle_device {
 struct plumb_settle_share {
 	uint32_t device, process, serial;
 	int64_t first, last; /* PLUMB_UNKNOWN without a clock */
-	int64_t busy;        /* PLUMB_UNKNOWN when its totals were torn */
+	int64_t busy;        /* PLUMB_UNKNOWN if its totals were torn */
 	uint64_t pieces;     /* of work */
 	/* All its busy intervals, when `exact`: a range of plumb_settler.intervals. */
 	bool exact;
@@ -84,7 +84,7 @@ struct plumb_settle_fact {
 
 struct plumb_settle_process {
 	uint32_t folder, pid;
-	int64_t seen; /* the latest time that anything of it tells */
+	int64_t seen; /* the latest time that is known of it */
 };
 
 /* The parts of a run and what values added up in them; all pointers lead into BYTES. */
@@ -106,7 +106,7 @@ struct plumb_settle_run {
 	 * (0: off). */
 	bool was_off;
 	int64_t recorded, since;
-	bool windows_told; /* it was said why windows are unknown */
+	bool windows_told; /* the reason why windows are unknown was given */
 	bool looked;       /* for windows; a recording inside a program is without looks */
 	struct plumb_settle_copies copies;
 };
@@ -115,7 +115,7 @@ struct plumb_settle_run {
 struct plumb_settle_code {
 	uint32_t path, build_id; /* strings */
 	uint32_t file;           /* string: of its frames */
-	uint32_t object;         /* of the symbolizer; PLUMB_NONE: it is no file */
+	uint32_t object;         /* of the symbolizer; PLUMB_NONE: it is not a file */
 	enum plumb_code_state state;
 };
 
@@ -192,7 +192,7 @@ struct plumb_settle_pool {
 	int64_t peak;
 };
 
-#define PLUMB_SETTLE_METRICS 256u /* more of its own a process does not have */
+#define PLUMB_SETTLE_METRICS 256u /* a process does not have more metrics of its own */
 
 /* One region while it is settled. */
 struct plumb_settle_region {
@@ -225,9 +225,10 @@ int plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settl
 void plumb_settle_warn(struct plumb_settler *settler, const char *format, ...) PLUMB_PRINTF(2, 3);
 
 /* ---- control.c ---- */
-/* Takes in the control file PATH of FOLDER, where it has one. */
+/* Takes in the control file PATH of FOLDER, if it has one. */
 void plumb_settle_control(struct plumb_settler *settler, uint32_t folder, const char *path);
-/* When all runs are complete: how long recording was on, where it was off at times. */
+/* Call it once all runs are complete: how long recording was on in runs in which it was off at
+ * times. */
 void plumb_settle_recorded(struct plumb_settler *settler);
 
 /* ---- folders.c ---- */
@@ -240,7 +241,7 @@ bool plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_r
                       uint32_t folder, bool is_run);
 
 /* ---- tree.c ---- */
-#define PLUMB_SETTLE_NOTHING (UINT32_MAX - 1) /* in `known`: is looked at, and is nothing */
+#define PLUMB_SETTLE_NOTHING (UINT32_MAX - 1) /* in `known`: it was looked at, and it is nothing */
 /* PLUMB_NONE for no string. */
 uint32_t plumb_settle_string(struct plumb_settle_region *region, plumb_id id);
 /* The context of a node; 0 is the root's. PLUMB_NONE: there is no node. */
@@ -268,8 +269,8 @@ struct plumb_variant plumb_settle_operator_shape(uint32_t shapes);
 /* ---- copies.c ---- */
 /* Reads what `plumb run` noted in the folder. */
 void plumb_settle_copies_read(struct plumb_settler *settler, const char *folder, uint32_t number);
-/* The same, of a file's SIZE BYTES, which are the settler's then (malloced). False: they are
- * damaged. */
+/* The same with the SIZE BYTES of a file (malloced), which belong to the settler after that. False:
+ * they are damaged. */
 bool
 plumb_settle_copies_take(struct plumb_settler *settler, char *bytes, size_t size, uint32_t number);
 void plumb_settle_copies_free(struct plumb_settle_copies *copies);
@@ -317,9 +318,9 @@ void plumb_settle_lines(struct plumb_settle_region *region);
 /* The line of the device's clock. If it has none, the line of the process's GPU clock, or NULL. */
 const struct plumb_settle_line *
 plumb_settle_line_of(const struct plumb_settle_region *region, plumb_id device);
-/* The monotonic time of TIME on the clock; PLUMB_UNKNOWN when it cannot be (LINE may be NULL). */
+/* The monotonic time of TIME on the clock. PLUMB_UNKNOWN: it cannot be known (LINE may be NULL). */
 int64_t plumb_settle_time(const struct plumb_settle_line *line, uint64_t time);
-/* Stores the line of a device, which is called DEVICE in the region. */
+/* Stores the line of a device. DEVICE is its number in the region. */
 void plumb_settle_clock(struct plumb_settle_region *region, plumb_id id, uint32_t device);
 
 /* ---- gpu.c ---- */
@@ -353,7 +354,7 @@ struct plumb_settle_span {
 	plumb_id node;
 	uint64_t correlation, bytes;
 	struct plumb_ends ends;
-	bool started; /* by a call that returned: other spans may cross it */
+	bool started; /* made by a call that had returned: other spans may cross it */
 };
 struct plumb_settle_trace;
 /* Takes all spans of the region in, after its records. */
@@ -382,8 +383,8 @@ plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_sett
 void plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_settle_trace *trace);
 
 /* ---- iterations.c ---- */
-/* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN:
- * nothing is, PLUMB_SETTLE_NO_ITERATIONS: none were found. */
+/* The end of the part before the last COUNT iterations, by the rule of docs/run.md. INT64_MIN:
+ * there is no such part. PLUMB_SETTLE_NO_ITERATIONS: no iterations were found. */
 #define PLUMB_SETTLE_NO_ITERATIONS INT64_MAX
 int64_t plumb_settle_iterations(struct plumb_settle_region *region,
                                 const struct plumb_settle_trace *trace, uint32_t count);

@@ -10,7 +10,7 @@
 
 #include "base/search.h"
 
-/* Readings closer together say little about the rate. */
+/* Readings that are closer together say little about the rate. */
 #define APART 10000000 /* ns */
 
 struct plumb_settle_anchor {
@@ -75,7 +75,7 @@ take_reading(struct plumb_settle_trace *trace, const struct plumb_record_ticks *
 	return true;
 }
 
-/* The monotonic time of TICKS; PLUMB_UNKNOWN when it cannot be told. */
+/* The monotonic time of TICKS. PLUMB_UNKNOWN: it cannot be known. */
 static int64_t
 time_of_ticks(const struct plumb_settle_trace *trace, uint64_t ticks)
 {
@@ -87,7 +87,7 @@ time_of_ticks(const struct plumb_settle_trace *trace, uint64_t ticks)
 	if (!count || ticks > INT64_MAX)
 		return PLUMB_UNKNOWN;
 	low = plumb_search(i, count, a[i].ticks <= (int64_t)ticks);
-	/* Outside of all readings the nearest line goes on. */
+	/* Before the first reading and after the last one, the nearest line goes on. */
 	low = low ? low - 1 : 0;
 	if (low + 1 == count && low)
 		low--;
@@ -269,7 +269,7 @@ plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_
 
 struct keeping {
 	struct plumb_settle_region *region;
-	int64_t cutoff; /* what ends no later is not kept */
+	int64_t cutoff; /* only spans that end later are kept */
 	int64_t latest;
 	uint64_t seen, kept, older, too_many;
 };
@@ -326,7 +326,7 @@ keep_span(void *data, const struct plumb_settle_span *span)
 	return true;
 }
 
-/* What the region's pieces say; false: no memory. */
+/* Takes in what the region's pieces say. False: no memory. */
 static bool
 look_around(struct plumb_settle_region *region, struct plumb_settle_trace *trace)
 {

@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/vec.h"
 
-#define SECONDS 90               /* for one answer: debuginfod may take 60 of them */
-#define LIVES 4                  /* children that may be lost before nothing is asked any more */
-#define MEMORY ((rlim_t)8 << 30) /* of the child, files it maps not counted */
+#define SECONDS 90 /* for one answer: debuginfod may take 60 of them */
+#define LIVES 4    /* so many children may be lost; after that nothing is asked any more */
+#define MEMORY ((rlim_t)8 << 30)        /* of the child, without the files that it maps */
 #define PAYLOAD_MAX ((uint32_t)4 << 20) /* bytes of an answer's texts */
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -215,7 +215,7 @@ run_child(int socket, pid_t parent)
 	setrlimit(RLIMIT_CORE, &core);
 	if (!SANITIZED) /* its shadow memory would count */
 		setrlimit(RLIMIT_DATA, &memory);
-	/* A crash is the parent's to count: no handler of this program is to see it. */
+	/* The parent counts a crash, so no handler of this program must see it. */
 	for (int i = 0; i < 5; i++)
 		signal((int[]){ SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL }[i], SIG_DFL);
 	while (receive_all(socket, &question, sizeof question, 0))
@@ -225,7 +225,7 @@ run_child(int socket, pid_t parent)
 
 /* ---- the parent ---- */
 
-/* What needs no child to be told. */
+/* What is known without a child. */
 static enum plumb_code_state
 look_first(const char *path)
 {
@@ -315,7 +315,7 @@ take_text(const char **at, const char *end, const char **text)
 	return true;
 }
 
-/* The child may have been led astray by the file it read: what it says is checked, too. */
+/* The file may have misled the child, so what it says is checked, too. */
 static bool
 read_payload(const struct plumb_symbolizer *s, const struct answer *answer,
              struct plumb_code_place *place)

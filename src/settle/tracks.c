@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where work happened. A process is one row for each region, a GPU one row for each UUID, whoever
- * used it.
+ * Where work happened. There is a process for each region, and a GPU for each UUID, whoever used
+ * it.
  */
 #include "settle/settle_private.h"
 
@@ -105,7 +105,7 @@ plumb_settle_process(struct plumb_settle_region *region)
 
 /* ---- devices ---- */
 
-/* "GPU-" and the UUID as the driver's tools print it; PLUMB_NONE when it is not known. */
+/* "GPU-" and the UUID, as the driver's tools print it. PLUMB_NONE: it is not known. */
 static uint32_t
 uuid_string(struct plumb_builder *builder, const uint8_t uuid[16])
 {
@@ -121,7 +121,7 @@ uuid_string(struct plumb_builder *builder, const uint8_t uuid[16])
 	return plumb_builder_text(builder, text);
 }
 
-/* The GPU that is described so, if another record named it. */
+/* The GPU with this description, if another record already named it. */
 static uint32_t
 find_device(const struct plumb_settler *settler, uint64_t hash,
             const struct plumb_settle_device *wanted)

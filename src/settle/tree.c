@@ -127,7 +127,7 @@ plumb_settle_node(struct plumb_settle_region *region, plumb_id id)
 		if (!node && at == id)
 			return PLUMB_NONE;
 		if (!node || region->known[at] == VISITING) {
-			/* No way leads up to the root, so the node hangs under the root itself. */
+			/* No path leads up to the root, so the node becomes a child of the root. */
 			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
 			                   "parents of contexts", 1);
 			break;
@@ -183,7 +183,7 @@ drop_value(struct plumb_settle_region *region, enum plumb_fate fate)
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, fate, NULL, 1);
 }
 
-/* Can these numbers be observations added up? */
+/* Can these numbers be the sum of observations? */
 static bool
 is_plausible(const struct plumb_value *value)
 {

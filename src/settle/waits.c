@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of who waited for whom → waits. The collector writes them as the GPU runtime tells: an
- * event was recorded, a call waited for an event or a stream. What an event stood for when a call
- * waited for it is what was recorded last before that call: correlations ascend in the order of the
- * calls.
+ * Notes of who waited for whom → waits. The collector writes what the GPU runtime says: an event
+ * was recorded, or a call waited for an event or a stream. An event stands for what was recorded
+ * last before the call that waited. Correlations ascend in the order of the calls, so this can be
+ * found.
  */
 #include <stdlib.h>
 
@@ -147,7 +147,7 @@ thread_of(const struct notes *notes, uint64_t correlation)
 	return found && found->correlation == correlation ? found->track : PLUMB_NONE;
 }
 
-/* Any stream of a context tells its device. */
+/* Each stream of a context says which device it is on. */
 static uint32_t
 device_of(const struct notes *notes, uint64_t where)
 {
@@ -158,7 +158,7 @@ device_of(const struct notes *notes, uint64_t where)
 	return found && found->where >> 32 == where >> 32 ? found->device : PLUMB_NONE;
 }
 
-/* False: it cannot be told who waits or for what; or nothing ran there that one could wait for. */
+/* False: it is not known who waits or for what, or nothing ran there that a call could wait for. */
 static bool
 resolve_note(const struct notes *notes, const struct plumb_note_entry *note,
              struct plumb_wait *wait)

@@ -11,7 +11,7 @@
 struct plumb_chunk_coder {
 	ZSTD_CCtx *compress;
 	ZSTD_DCtx *decompress;
-	/* As much as a column of a full chunk needs, plain and compressed. */
+	/* The bytes that a column of a full chunk needs, plain and compressed. */
 	char plain[(size_t)PLUMB_CHUNK_ROWS * 8];
 	char packed[PLUMB_CHUNK_COLUMNS][ZSTD_COMPRESSBOUND((size_t)PLUMB_CHUNK_ROWS * 8)];
 };
@@ -51,8 +51,8 @@ get64(const char *at)
 
 /* ---- rows → chunk ---- */
 
-/* What stands in the blob for a field of 8 bytes. BEFORE: the row before, or the row itself. False:
- * the rows are not in order, or too far apart. */
+/* What the blob has for a field of 8 bytes. BEFORE: the row before, or the row itself. False: the
+ * rows are not in order, or their times are too far apart. */
 static bool
 encode64(const struct plumb_row_column *column, const char *before, const char *row, int64_t *out)
 {
@@ -65,7 +65,7 @@ encode64(const struct plumb_row_column *column, const char *before, const char *
 	return !__builtin_sub_overflow(*out, from, out) && *out >= 0;
 }
 
-/* The column as it stands in a blob; *ANY: something in it is not 0. */
+/* The column as a blob has it. *ANY: something in it is not 0. */
 static bool
 encode_column(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
               const struct plumb_row_column *column, const char *row, uint32_t count, bool *any)
@@ -94,7 +94,7 @@ encode_column(struct plumb_chunk_coder *coder, const struct plumb_row_table *tab
 	return true;
 }
 
-/* First and last moment, and how long the rows are together. */
+/* The first and the last moment, the sum of all durations, and their union. */
 static bool
 sum_up(const struct plumb_row_table *table, const char *row, struct plumb_chunk *chunk)
 {
@@ -145,7 +145,7 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 
 /* ---- chunk → rows ---- */
 
-/* The plain column → the field of each row. */
+/* Writes the plain column into the field of each row. */
 static bool
 decode_column(const struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
               const struct plumb_row_column *column, const struct plumb_chunk *chunk, char *row)
@@ -189,7 +189,7 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 		const struct plumb_row_column *column = &table->columns[c];
 		if (!chunk->blobs[c].data)
 			continue;
-		/* The room is exact: a blob that unfolds to anything else is refused. */
+		/* The room is exact: a blob is refused if it unpacks to another length. */
 		size_t wanted = chunk->count * plumb_row_width(column);
 		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain, wanted,
 		                                   chunk->blobs[c].data, chunk->blobs[c].bytes);

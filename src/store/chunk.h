@@ -21,7 +21,7 @@
 
 /* One chunk as a row has it. */
 struct plumb_chunk {
-	uint32_t group; /* what all of its rows have in the first column */
+	uint32_t group; /* the value that all of its rows have in the first column */
 	uint32_t count;
 	int64_t start_ns, end_ns; /* the first TIME; the last, or the last END if there is one */
 	int64_t total_ns;         /* of all durations, if there is an END */
@@ -29,17 +29,18 @@ struct plumb_chunk {
 	struct plumb_blob blobs[PLUMB_CHUNK_COLUMNS]; /* by column; no data: missing */
 };
 
-struct plumb_chunk_coder; /* scratch memory for both ways */
+struct plumb_chunk_coder; /* scratch memory for packing and unpacking */
 
 struct plumb_chunk_coder *plumb_chunk_coder_new(void);
 void plumb_chunk_coder_free(struct plumb_chunk_coder *coder);
 
-/* ROWS: CHUNK->count of TABLE, of one group and in the order of their times. Fills in the rest of
- * CHUNK; its blobs are the coder's and hold until the next call. */
+/* Packs ROWS: CHUNK->count rows of TABLE that are of one group, in the order of their times. Fills
+ * in the rest of CHUNK. The coder owns its blobs, and they hold until the next call. */
 int plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
                        const void *rows, struct plumb_chunk *chunk, struct plumb_error *error);
 
-/* CHUNK, which may hold anything, → CHUNK->count rows, whose ids are checked against PROFILE. */
+/* Unpacks CHUNK, which may hold anything, into CHUNK->count rows. Their ids are checked against
+ * PROFILE. */
 int plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
                        const struct plumb_profile *profile, const struct plumb_chunk *chunk,
                        void *rows, struct plumb_error *error);

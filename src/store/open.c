@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first page is looked at before SQLite is: that gives better messages for files of another
- * kind.
+ * The first page is checked before SQLite opens the file. This gives better messages for files of
+ * another kind.
  */
 #include "store/open.h"
 
@@ -17,7 +17,8 @@
 #include "store/store.h"
 
 #define HEADER_BYTES 100
-/* How a region begins (region/layout.h, which is none of the store's business otherwise). */
+/* How a region begins (region/layout.h). The store needs nothing else of it, and so does not
+ * include it. */
 #define REGION_MAGIC "PLUMBRG\n"
 
 static uint32_t
@@ -26,8 +27,8 @@ big_endian(const unsigned char *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The first bytes of the regular file PATH, or -1. Other kinds are not even opened: the writer of a
- * named pipe would take our close for the end of all reading. */
+/* The first bytes of the regular file PATH, or -1. Other kinds of files are not opened at all: if
+ * we closed a named pipe, its writer would think that nobody reads it any more. */
 static ssize_t
 read_header(const char *path, unsigned char header[HEADER_BYTES])
 {
@@ -85,7 +86,7 @@ check_header(const unsigned char *header, ssize_t bytes, uint64_t size, uint32_t
 			"newer plumb",
 			schema, PLUMB_STORE_SCHEMA);
 	*number = schema;
-	/* SQLite takes a page that is cut off for a whole one. */
+	/* SQLite treats a page that is cut off as a whole one. */
 	uint32_t page = (uint32_t)header[16] << 8 | header[17];
 	if (size % (page == 1 ? 65536 : page < 512 ? 512 : page))
 		return plumb_fail(error, PLUMB_EINPUT,
@@ -125,7 +126,7 @@ plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schem
                  struct plumb_error *error)
 {
 	*db = NULL;
-	/* O_NONBLOCK: a pipe without a writer must not hold us. */
+	/* O_NONBLOCK: we must not wait for the writer of a pipe. */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot open the profile");

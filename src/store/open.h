@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens a profile file for reading, trusting nothing in it. Private to store/.
+ * Opens a profile file for reading, and trusts nothing in it. Private to store/.
  */
 #ifndef PLUMB_STORE_OPEN_H
 #define PLUMB_STORE_OPEN_H
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* *SIZE and *SCHEMA: the file's. *DB is for sqlite3_close also after a failure. */
+/* *SIZE and *SCHEMA are those of the file. Call sqlite3_close on *DB also after a failure. */
 int plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schema,
                      struct plumb_error *error);
 

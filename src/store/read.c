@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * File → profile. The file may be anybody's and hold anything: SQLite is told to trust nothing of
- * it, and every cell is checked before it becomes part of the profile. All tables count their ids
- * from 0 without a gap, so that a damaged tree of pages that leads to the same rows again and
- * again ends at the first of them; and no more text is taken in than the file is long.
+ * File → profile. The file may come from anybody and hold anything. SQLite is told to trust nothing
+ * in it, and every cell is checked before it becomes part of the profile. The ids of all tables
+ * count from 0 without a gap. So if a damaged tree of pages leads to the same rows again and again,
+ * reading ends at the first of them. Texts must not be longer in all than the file.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,15 +18,15 @@
 #include "store/reader.h"
 #include "store/store.h"
 
-/* A sound file needs fewer steps of SQLite's machine: a row takes four bytes or more, and a column
- * a step. */
+/* An undamaged file needs fewer steps of SQLite's machine: a row takes at least four bytes, and a
+ * column takes one step. */
 #define STEPS_AT_ONCE 4096
 #define STEPS_LEAST ((int64_t)20000000)
 #define STEPS_OF_BYTE 16
 
 /* ---- tables ---- */
 
-/* Only real tables: a view or a virtual table of that name could run anything. */
+/* Only real tables are read: a view or a virtual table with such a name could run anything. */
 static int
 has_table(struct plumb_reader *reader, bool *there)
 {
@@ -105,7 +105,7 @@ join_columns(const struct plumb_row_table *table, uint32_t schema, char *out, si
 		fclose(list);
 }
 
-/* The rows are stored in the profile at once, so that they are freed with it whatever happens. */
+/* The rows belong to the profile from the start, so they are freed with it whatever happens. */
 static int
 read_rows(struct plumb_reader *reader, const struct plumb_row_table *table, sqlite3_stmt *select)
 {
@@ -118,7 +118,8 @@ read_rows(struct plumb_reader *reader, const struct plumb_row_table *table, sqli
 			return plumb_reader_damaged(reader, "a second row");
 		if (table->most && reader->row >= table->most)
 			return plumb_reader_damaged(reader, "more rows than a profile holds");
-		/* Counted first: a context may name itself or an earlier one, never a later one. */
+		/* The row is counted first: a context may name itself or an earlier one, but never
+		 * a later one. */
 		char *row = table->single ? plumb_row_array_of(reader->profile, table).items
 		                          : plumb_row_add(reader->profile, table);
 		if (!row)
@@ -179,7 +180,7 @@ is_new_metric(const struct plumb_reader *reader, uint32_t name)
 	return true;
 }
 
-/* One row of the table; what plumb itself names stands in base/words.h and is passed over. */
+/* One row of the table. The metrics of plumb itself are skipped: base/words.h has them. */
 static int
 read_metric(struct plumb_reader *reader, sqlite3_stmt *select, int64_t before)
 {
@@ -235,8 +236,8 @@ set_transfers(struct plumb_reader *reader)
 	}
 }
 
-/* Contexts are a tree in preorder: each hangs under the one before it or under one of that one's
- * ancestors, and `last` is where its subtree ends. */
+/* Contexts are a tree in preorder. The parent of each is the context before it or an ancestor of
+ * that context, and `last` is where its subtree ends. */
 static int
 check_tree(struct plumb_reader *reader)
 {
@@ -272,7 +273,7 @@ reader_has_metric(const struct plumb_reader *reader, uint32_t number)
 	       number - PLUMB_METRIC_USER < reader->profile->user_metrics_count;
 }
 
-/* Is V after BEFORE, a value of the same context? */
+/* Does V come after BEFORE? Both are values of the same context. */
 static bool
 follows_value(const struct plumb_value *v, const struct plumb_value *before)
 {

@@ -136,7 +136,7 @@ read_real(struct plumb_reader *reader, sqlite3_stmt *select, int at, double *rea
 	return isfinite(*real) ? PLUMB_OK : plumb_reader_damaged(reader, "an infinite number");
 }
 
-/* A blob and, in the column after it, how long it is when it is not compressed. */
+/* A blob, and in the column after it its length without compression. */
 static int
 read_blob(struct plumb_reader *reader, sqlite3_stmt *select, int at, struct plumb_blob *blob)
 {
@@ -222,7 +222,7 @@ plumb_reader_cell(struct plumb_reader *reader, sqlite3_stmt *select, int at,
 		id = (uint32_t)number;
 		break;
 	case PLUMB_ROW_BITS:
-	case PLUMB_ROW_METRIC: /* the profile is asked for it when it has its metrics */
+	case PLUMB_ROW_METRIC: /* the profile is asked for it once its metrics are read */
 		if ((code = plumb_reader_number(reader, select, at, &number)))
 			return code;
 		if (number < 0 || number >= UINT32_MAX)

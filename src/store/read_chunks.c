@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chunks of a file → rows. A table of the file may hold the chunks of several tables of the
- * profile, told apart by `source`. What is not taken is not read either: its blobs stay where they
- * are.
+ * profile. The column `source` says which. The blobs of a chunk that is not wanted are not read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "store/chunk.h"
 #include "store/reader.h"
 
-/* Columns of the statement; behind them come those of the table but the first. */
+/* Columns of the statement. After them come all columns of the table except its first. */
 enum { ID, GROUP, SOURCE, START, COUNT, CODEC, BLOBS };
 
 static void

@@ -17,9 +17,9 @@ struct plumb_reader {
 	sqlite3 *db;
 	struct plumb_profile *profile;
 	struct plumb_strtab *strings;
-	uint64_t text_left; /* bytes of text that may still come */
-	int64_t steps;      /* of SQLite's machine, likewise */
-	uint32_t schema;    /* the file's */
+	uint64_t text_left; /* how many bytes of text may still come */
+	int64_t steps;      /* how many steps SQLite's machine may still take */
+	uint32_t schema;    /* of the file */
 	enum plumb_reader_part part;
 	const char *table; /* for messages */
 	int64_t row;
@@ -33,7 +33,7 @@ int plumb_reader_fail_sql(struct plumb_reader *reader);
 /* ---- cells: AT is the column of the statement ---- */
 
 int plumb_reader_number(struct plumb_reader *reader, sqlite3_stmt *select, int at, int64_t *number);
-/* As it lies in the statement; *TEXT is NULL for NULL. */
+/* The text belongs to the statement. *TEXT is NULL for NULL. */
 int plumb_reader_text(struct plumb_reader *reader, sqlite3_stmt *select, int at, const char **text,
                       size_t *bytes);
 int

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQL of a profile file. Each column stands in docs/profile-format.md; a change here is a new
- * PLUMB_STORE_SCHEMA. Only what SQLite 3.25 understands, so that old Pythons read profiles.
+ * The SQL of a profile file. docs/profile-format.md describes each column. A change here needs a
+ * new PLUMB_STORE_SCHEMA. It uses only what SQLite 3.25 understands, so that old Pythons can read
+ * profiles.
  */
 #include "store/schema.h"
 
@@ -108,7 +109,7 @@ plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 	fputs(");", out);
 }
 
-/* What is no table of rows. */
+/* The tables that are not tables of rows. */
 static const char other_tables[] =
 	"CREATE TABLE objects(id INTEGER PRIMARY KEY, context INTEGER REFERENCES contexts,"
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, kind TEXT,"
@@ -121,7 +122,7 @@ static const char other_tables[] =
 
 	"CREATE TABLE fates(name TEXT PRIMARY KEY, is_drop INTEGER NOT NULL, reason TEXT);";
 
-/* Of tables that share one of the file, the last has all of its columns. */
+/* If several tables share a table of the file, the last of them has all of its columns. */
 static bool
 shares_next(int t)
 {
@@ -141,7 +142,7 @@ plumb_store_tables_sql(void)
 	for (int t = 0; t < PLUMB_TABLES; t++)
 		if (!shares_next(t))
 			plumb_store_put_table(out, &plumb_row_tables[t]);
-	/* Values without their context and the ends of copies. */
+	/* The columns of values, without the context and the ends of copies. */
 	fputs("CREATE TABLE totals(id INTEGER PRIMARY KEY", out);
 	put_columns(out, &plumb_row_tables[PLUMB_TABLE_VALUES], 1, plumb_store_totals_end());
 	fputs(");", out);
@@ -152,7 +153,7 @@ plumb_store_tables_sql(void)
 	return NULL;
 }
 
-/* What a metric's values are worth together: nothing is ever added up that should not be. */
+/* Several values of a metric as one number. They are only added up if the sum has a meaning. */
 #define VALUE_OF                                                                                   \
 	"CASE m.aggregation WHEN 'sum' THEN SUM(v.sum) WHEN 'max' THEN MAX(v.max) END AS value,"   \
 	" SUM(v.count) AS count, MIN(v.min) AS min, MAX(v.max) AS max,"                            \
@@ -179,23 +180,23 @@ const char plumb_store_finish_sql[] =
 	" FROM context_values v JOIN metrics m ON m.id = v.metric"
 	" GROUP BY v.context, m.id, m.name;"
 
-	/* CROSS JOIN keeps the order of the tables: from a subtree to its values by the index.
-	 * Left to itself SQLite goes through all values for each subtree. */
+	/* CROSS JOIN keeps the order of the tables: from a subtree to its values, by the index. In
+	 * the order that SQLite chooses, it goes through all values for each subtree. */
 	"CREATE VIEW inclusive AS"
 	" SELECT c.id AS context, m.name AS metric, m.unit AS unit," VALUE_OF
 	" FROM contexts c CROSS JOIN context_values v"
 	" ON v.context BETWEEN c.id AND c.last"
 	" CROSS JOIN metrics m ON m.id = v.metric GROUP BY c.id, m.id, m.name;"
 
-	/* Subtrees are nested or apart. Going through a frame's contexts in preorder, one that
-         * begins after every earlier one has ended is outermost; the rest is recursion. */
+	/* Two subtrees are nested or apart. Go through a frame's contexts in preorder: a context is
+	 * outermost if it begins after every earlier one has ended. The others are recursion. */
 	"CREATE VIEW outermost AS"
 	" SELECT frame, context, last FROM (SELECT frame, id AS context, last,"
 	" MAX(last) OVER (PARTITION BY frame ORDER BY id"
 	" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reach FROM contexts)"
 	" WHERE reach IS NULL OR reach < context;"
 
-	/* Grouped also by the words that a query filters by: SQLite then filters before it adds
+	/* It also groups by the words that a query filters by: SQLite then filters before it adds
 	 * up. */
 	"CREATE VIEW frame_exclusive AS"
 	" SELECT f.id AS frame, f.kind AS kind, COALESCE(f.display, f.name) AS label,"

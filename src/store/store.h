@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profile ⇄ one SQLite file; the only place that knows SQL. The file is public: every table,
- * column and view stands in docs/profile-format.md.
+ * Profile ⇄ one SQLite file. No other folder knows the SQL of profiles. The file is public:
+ * docs/profile-format.md describes every table, column and view.
  */
 #ifndef PLUMB_STORE_STORE_H
 #define PLUMB_STORE_STORE_H
@@ -20,8 +20,8 @@
 int plumb_store_write(const struct plumb_profile *profile, const char *path,
                       void (*progress)(void *data, double part), void *data,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
-/* How profiles are written: FORCE replaces any file, not only a profile; SHARED leaves it to the
- * umask who may read it, which else is its owner alone. */
+/* How profiles are written. FORCE: any file is replaced, not only a profile. SHARED: the umask says
+ * who may read the file. Without it, only the owner may. */
 struct plumb_output_rule plumb_store_rule(bool force, bool shared);
 /* As plumb_store_write, with a rule of plumb_store_rule. */
 int plumb_store_write_by(const struct plumb_profile *profile, const char *path,
@@ -29,8 +29,7 @@ int plumb_store_write_by(const struct plumb_profile *profile, const char *path,
                          void (*progress)(void *data, double part), void *data,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other
- * kind. */
+/* Is PATH for us to read, or to complain about? A folder, or a file of another kind, is not. */
 bool plumb_store_is_ours(const char *path);
 /* Does PATH look like a profile? */
 bool plumb_store_is_profile(const char *path);
@@ -43,8 +42,8 @@ bool plumb_store_is_profile(const char *path);
 int plumb_store_read(struct plumb_profile *profile, const char *path,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* As plumb_store_read, but without the spans of a trace, which may be by far the most of a file:
- * for whoever needs totals only. */
+/* As plumb_store_read, but without the spans of a trace, which may be most of a file. For callers
+ * that only need totals. */
 int plumb_store_read_totals(struct plumb_profile *profile, const char *path,
                             struct plumb_error *error) PLUMB_MUST_CHECK;
 

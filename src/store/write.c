@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profile → file. The rows go to a temporary file beside the target, without a journal and without
- * waiting for the disk; only the whole file is made durable and then takes the target's name.
+ * waiting for the disk. Only the whole file is flushed to the disk. Then it takes the name of the
+ * target.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -95,7 +96,7 @@ bind_text(sqlite3_stmt *insert, int at, const char *text)
 		sqlite3_bind_null(insert, at);
 }
 
-/* The content, or what it packs to, and its length. */
+/* The content, plain or packed, and its length. */
 static void
 bind_blob(sqlite3_stmt *insert, int at, const struct plumb_blob *blob)
 {
@@ -290,7 +291,7 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 		                 &stat);
 	}
 	sqlite3_stmt *insert;
-	/* As values, but of no context. */
+	/* Like values, but without a context. */
 	const struct plumb_row_table *values = &plumb_row_tables[PLUMB_TABLE_VALUES];
 	uint32_t columns = plumb_store_totals_end();
 	int code = plumb_writer_prepare(writer, "totals", columns, &insert, error);
@@ -386,7 +387,7 @@ plumb_store_rule(bool force, bool shared)
 		                           .durable = true };
 }
 
-/* SQLite takes "file:…" for something else than a path. */
+/* SQLite does not treat "file:…" as a path. */
 static int
 write_temporary(struct plumb_writer *writer, const char *temporary, struct plumb_error *error)
 {

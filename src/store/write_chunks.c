@@ -24,7 +24,8 @@ is_grouped(const struct plumb_row_table *table, const struct plumb_row_array *ro
 	return true;
 }
 
-/* The rows by their first column, and otherwise in their order; malloced, NULL: no memory. */
+/* The rows ordered by their first column; rows with the same one stay in their order. Malloced.
+ * NULL: no memory. */
 static char *
 group_rows(const struct plumb_row_table *table, const struct plumb_row_array *rows, uint32_t groups)
 {
