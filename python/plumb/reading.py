@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import collections
-import collections.abc
 import json
 import os
 import pathlib
 import sqlite3
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from . import _spans
+from ._rows import (CodeObject, CpuSample, Device, Memory, Metric, Process, Row, Run, Track, Value, Variant,
+                    merge)
 from ._text import printable
-from .match import Pattern
+from ._tree import ACCUMULATION, BACKWARD, KINDS, TRUNCATED, Node, Values
 
 if TYPE_CHECKING:
     import pandas
+
+__all__ = ["ACCUMULATION", "BACKWARD", "KINDS", "TRUNCATED", "CodeObject", "CpuSample", "Device", "Memory", "Metric",
+           "Node", "Process", "Profile", "ProfileError", "Row", "Run", "Track", "Value", "Values", "Variant"]
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
 NEWEST_SCHEMA = 5
@@ -29,11 +33,7 @@ TABLES = frozenset((
 STEPS_AT_ONCE, STEPS_LEAST, STEPS_OF_BYTE = 10000, 50000000, 64  # of SQLite's machine, for one query
 TEXT_LEAST, TEXT_OF_BYTE = 1 << 20, 8  # characters in all
 
-KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
-         "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",
-         "instruction")
 KINDS_OF_WINDOWS = ("startup", "loop", "rest")
-BACKWARD, ACCUMULATION, TRUNCATED = 1, 2, 4
 
 
 class ProfileError(ValueError):
@@ -41,349 +41,6 @@ class ProfileError(ValueError):
 
     def __init__(self, text):
         super().__init__(printable(text))
-
-
-class Metric(NamedTuple):
-    """What a metric means. `aggregation` is "sum", "max" or "call" (a property of one call)."""
-    name: str
-    unit: str
-    aggregation: str
-    source: str
-    meaning: str
-
-
-class Value(NamedTuple):
-    """All observations of one metric at one node, in the metric's unit (ns, byte, count, ppm).
-
-    `sum` is None for a metric that does not add up, such as a kernel's registers. Without an observation
-    `count` is 0, `sum` is 0 or None, and the rest is None.
-    """
-    sum: Optional[int]
-    count: int  # type: ignore[assignment]  # a tuple has a method of this name
-    min: Optional[int]
-    max: Optional[int]
-    mean: Optional[float]
-    std: Optional[float]  # of a sample: with n - 1; 0 for a single observation; None: not known
-
-
-class Variant(NamedTuple):
-    """One launch configuration of a kernel, or one set of input shapes of an operator, with its count and time.
-
-    Sizes are bytes, times ns. Occupancy is in parts per million."""
-    track: Optional[int]
-    shapes: Optional[str]
-    grid: tuple
-    block: tuple
-    registers: Optional[int]
-    static_shared_bytes: Optional[int]
-    dynamic_shared_bytes: Optional[int]
-    occupancy_ppm: Optional[int]
-    count: int  # type: ignore[assignment]
-    time_ns: int
-    min_ns: int
-    max_ns: int
-
-
-class CpuSample(NamedTuple):
-    """A sample of CPU time. `track` and `context` are ids.
-
-    At `at_ns` the thread `track` ran at `context`. `cpu_ns` is its CPU time since its previous sample."""
-    track: int
-    context: int
-    at_ns: int
-    cpu_ns: int
-
-
-class Row:
-    """A row of a table. Its columns are attributes. A name's ending is the unit, such as _ns or _bytes."""
-
-    def __init__(self, columns):
-        self.__dict__.update(columns)
-
-    def __repr__(self):
-        return "{}({})".format(type(self).__name__,
-                               ", ".join(f"{key}={value!r}" for key, value in vars(self).items()))
-
-
-class Process(Row):
-    """id, pid, ppid, rank, local_rank, host, command, start_ns, end_ns, exit_code, overhead_ns."""
-
-
-class Device(Row):
-    """A GPU: id, name, uuid, ordinal, rank, its properties, and its exact totals (kernels, kernel_ns, copies,
-    copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, contended_ns, …)."""
-
-
-class Track(Row):
-    """Where work happens: id, kind ("thread", "stream" or "memory", which is a device's), process, device, name,
-    tid, stream, …"""
-
-
-class Memory(Row):
-    """A device's memory in one process: id, track, peak_bytes, peak_ns, allocations, allocated_bytes,
-    frees, freed_bytes, live_bytes (at the end), and the allocator's own numbers: peak_allocated_bytes,
-    peak_reserved_bytes, most_reserved_bytes (None if it does not count them)."""
-
-
-class CodeObject(Row):
-    """A program or library: id, process, kind ("elf"), path, build_id, hash, bytes. The `file` of a
-    native node is the build id, or the path if the file has no build id."""
-
-
-class Run(Row):
-    """command, start_ns, wall_ns, exit_code, overhead_ns, tool_version, analyses (since schema 4)."""
-
-
-class Values(collections.abc.Mapping):
-    """Metric name → Value, for one node. Iterating gives the metrics that were observed at the node.
-
-    Another metric of the profile gives an empty Value. An unknown metric raises KeyError."""
-
-    __slots__ = ("_node", "_inclusive")
-
-    def __init__(self, node, inclusive):
-        self._node = node
-        self._inclusive = inclusive
-
-    def __getitem__(self, name: str) -> Value:
-        profile = self._node.profile
-        if name not in profile.metrics:
-            known = ", ".join(profile.metrics)
-            raise KeyError(f"no metric {name!r}; this profile has: {known}")
-        found = profile._stats(name)[self._inclusive].get(self._node.id)
-        return _value(found, profile.metrics[name].aggregation)
-
-    def __contains__(self, name):
-        profile = self._node.profile
-        return name in profile.metrics and \
-            self._node.id in profile._stats(name)[self._inclusive]
-
-    def __iter__(self):
-        return (name for name in self._node.profile.metrics if name in self)
-
-    def __len__(self):
-        return sum(1 for _ in self)
-
-    def __repr__(self):
-        return repr(dict(self))
-
-
-class Node:
-    """A context: a path of frames from the root. Two nodes are equal if they are the same context of one profile."""
-
-    __slots__ = ("profile", "id")
-
-    def __init__(self, profile, number):
-        self.profile = profile
-        self.id = number
-
-    def __eq__(self, other):
-        return isinstance(other, Node) and (self.profile, self.id) == (other.profile, other.id)
-
-    def __hash__(self):
-        return hash(self.id)
-
-    def __repr__(self):
-        return f"<{self.kind} {self.name!r}>"
-
-    def _frame(self):
-        return self.profile._frames[self.profile._contexts[self.id][1]]
-
-    @property
-    def kind(self) -> str:
-        """"python", "operator", "kernel", …: see the table of frames in the documentation."""
-        return self._frame()[0]
-
-    @property
-    def name(self) -> str:
-        """The frame's name. Kernels and native functions have their demangled name. "?" if it is
-        unknown."""
-        frame = self._frame()
-        return frame[4] or frame[1] or "?"
-
-    @property
-    def symbol(self) -> str | None:
-        """The name as recorded (a kernel's or a native function's mangled name), or None."""
-        return self._frame()[1]
-
-    @property
-    def file(self) -> str | None:
-        """The source file (of a module: its class; of a native frame: its build id). None: unknown."""
-        return self._frame()[2]
-
-    @property
-    def line(self) -> int | None:
-        """The line in the file (of a native frame: the offset of its call in the function). None: unknown."""
-        return self._frame()[3]
-
-    @property
-    def source_file(self) -> str | None:
-        """The file with the frame's code, if `file` means something else (a native frame). None: unknown."""
-        return self._frame()[5]
-
-    @property
-    def source_line(self) -> int | None:
-        """The line in source_file. None: unknown."""
-        return self._frame()[6]
-
-    @property
-    def depth(self) -> int:
-        """0 for the root."""
-        return self.profile._contexts[self.id][4]
-
-    @property
-    def parent(self) -> Node | None:
-        """The node above, or None for the root."""
-        number = self.profile._contexts[self.id][0]
-        return None if number is None else Node(self.profile, number)
-
-    @property
-    def ancestors(self) -> list[Node]:
-        """The nodes above, the nearest first."""
-        above, node = [], self.parent
-        while node is not None:
-            above.append(node)
-            node = node.parent
-        return above
-
-    @property
-    def children(self) -> list[Node]:
-        """The nodes directly below."""
-        found, number, last = [], self.id + 1, self.profile._contexts[self.id][3]
-        while number <= last:
-            found.append(Node(self.profile, number))
-            number = self.profile._contexts[number][3] + 1
-        return found
-
-    @property
-    def path(self) -> str:
-        """The names from below the root to this node, separated by "/"; a "/" in a name is "\\/"."""
-        names = [node.name for node in reversed([self] + self.ancestors[:-1])] if self.id else []
-        return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in names)
-
-    def walk(self) -> Iterator[Node]:
-        """This node and all nodes below it. Each comes before its children (preorder)."""
-        for number in range(self.id, self.profile._contexts[self.id][3] + 1):
-            yield Node(self.profile, number)
-
-    def bfs(self) -> Iterator[Node]:
-        """This node and all nodes below it, level by level."""
-        waiting = collections.deque([self])
-        while waiting:
-            node = waiting.popleft()
-            yield node
-            waiting.extend(node.children)
-
-    def match(self, pattern: str) -> list[Node]:
-        """The nodes below this one whose path from here matches PATTERN, in preorder.
-
-        Example: "**/aten::linear/**/kernel:*gemm*". plumb.match describes patterns.
-        """
-        compiled = Pattern(pattern, KINDS)
-        contexts = self.profile._contexts
-        states = {self.id: compiled.start()}
-        found = []
-        number, last = self.id + 1, contexts[self.id][3]
-        while number <= last:
-            node = Node(self.profile, number)
-            after = compiled.step(states[contexts[number][0]], node)
-            if compiled.matches(after):
-                found.append(node)
-            if after:
-                states[number] = after
-                number += 1
-            else:  # nothing below can match
-                number = contexts[number][3] + 1
-        return found
-
-    @property
-    def exclusive(self) -> Values:
-        """Metric name → Value of this context alone."""
-        return Values(self, False)
-
-    @property
-    def inclusive(self) -> Values:
-        """Metric name → Value of this context and everything below it, with backward work."""
-        return Values(self, True)
-
-    @property
-    def variants(self) -> list[Variant]:
-        """The launch configurations or input shapes at this node (a list of Variant)."""
-        return self.profile._variants().get(self.id, [])
-
-    @property
-    def is_backward(self) -> bool:
-        """True for work of a backward pass."""
-        return self._flag(BACKWARD | ACCUMULATION)
-
-    @property
-    def is_accumulation(self) -> bool:
-        """True for backward work that no single forward operator caused: gradient accumulation, root
-        gradients, hooks. It is under the line that called backward."""
-        return self._flag(ACCUMULATION)
-
-    @property
-    def is_truncated(self) -> bool:
-        """True if there were deeper frames that plumb did not keep."""
-        return bool(self.profile._contexts[self.id][2] & TRUNCATED)
-
-    def _flag(self, flag):
-        node = self
-        while node is not None:
-            if self.profile._contexts[node.id][2] & flag:
-                return True
-            node = node.parent
-        return False
-
-    @property
-    def forward(self) -> Node | None:
-        """For backward work: the node of the forward operator that caused it. For a double backward pass: the
-        first operator of the chain. None for forward work and for gradient accumulation."""
-        contexts, found = self.profile._contexts, None
-        for node in [self] + self.ancestors:
-            flags = contexts[node.id][2]
-            if flags & BACKWARD:
-                found = None if flags & ACCUMULATION else node.parent
-        return found
-
-    @property
-    def backward(self) -> list[Node]:
-        """The topmost nodes of the backward work that this node or an operator below it caused."""
-        found, contexts = [], self.profile._contexts
-        number, last = self.id + 1, contexts[self.id][3]
-        while number <= last:
-            flags = contexts[number][2]
-            if flags & BACKWARD and not flags & ACCUMULATION:
-                found.append(Node(self.profile, number))
-            number = contexts[number][3] + 1 if flags & BACKWARD else number + 1
-        return found
-
-    @property
-    def origins(self) -> list[tuple[str, Node]]:
-        """Contexts that explain this one, as (reason, Node): who called backward, the capture of a
-        graph's node, …"""
-        return [(reason, Node(self.profile, origin))
-                for reason, origin in self.profile._origins().get(self.id, [])]
-
-
-def _merge(a, b):
-    """Two (sum, count, min, max, mean, m2) put together."""
-    count = a[1] + b[1]
-    delta = b[4] - a[4]
-    least = None if a[2] is None or b[2] is None else min(a[2], b[2])
-    most = None if a[3] is None or b[3] is None else max(a[3], b[3])
-    return (a[0] + b[0], count, least, most, a[4] + delta * b[1] / count,
-            None if a[5] is None or b[5] is None else
-            a[5] + b[5] + delta * delta * a[1] * b[1] / count)
-
-
-def _value(stat, aggregation):
-    adds = aggregation == "sum"
-    if stat is None:
-        return Value(0 if adds else None, 0, None, None, None, None)
-    total, count, least, most, mean, m2 = stat
-    deviation = 0.0 if count < 2 else None if m2 is None else (m2 / (count - 1)) ** 0.5
-    return Value(total if adds else None, count, least, most, mean, deviation)
 
 
 class Profile:
@@ -664,7 +321,8 @@ class Profile:
     def findings(self) -> list[Row]:
         """What the analyses concluded, the most important first: rows with finding (a stable id), rule,
         severity, title, advice, evidence (a dict), context (a Node or None), saving_ns (the most that can be
-        saved; None: unknown), confidence (0 to 1), window (of the run that it is of; None: the whole)."""
+        saved; None: unknown), confidence (0 to 1), window (of the run that it is of; None: the whole). They are
+        the stored ones: `plumb report --findings` makes those of an older plumb again."""
         window = "window" if self._schema >= 5 else "NULL AS window"
         found = self._query(
             "findings", "SELECT finding, rule, severity, title, advice, evidence, context, saving_ns, "
@@ -763,14 +421,14 @@ class Profile:
             exclusive = {}
             for context, *stat in self._value_rows(metric):
                 before = exclusive.get(context)
-                exclusive[context] = _merge(before, stat) if before else tuple(stat)
+                exclusive[context] = merge(before, stat) if before else tuple(stat)
             inclusive = dict(exclusive)
             for number in range(len(self._contexts) - 1, 0, -1):
                 stat = inclusive.get(number)
                 if stat:
                     parent = self._contexts[number][0]
                     before = inclusive.get(parent)
-                    inclusive[parent] = _merge(before, stat) if before else stat
+                    inclusive[parent] = merge(before, stat) if before else stat
             self._cache[key] = exclusive, inclusive
         return self._cache[key]
 
