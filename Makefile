@@ -71,8 +71,11 @@ TOOL := $(wildcard $(patsubst %,src/%/*.c,base region model model/* store settle
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 
-# With ccache, what was compiled before is not compiled again, in this folder or another. CCACHE= does without.
+# With ccache, what was compiled before is not compiled again, in this folder or another clone. Its debug information may
+# name the clone that compiled it first. CCACHE= does without.
 CCACHE ?= $(shell command -v ccache)
+export CCACHE_NOHASHDIR ?= 1
+export CCACHE_BASEDIR ?= $(CURDIR)
 
 # V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -82,9 +85,12 @@ all: $(BUILD)/plumb $(BUILD)/libplumb.so
 
 # COLLECT_CC=scripts/zig-cc compiles the collector for glibc 2.28, whatever this machine has.
 COLLECT_CC ?= $(CC)
+COLLECT_CCACHE = $(CCACHE)
 ifneq ($(filter %zig-cc,$(COLLECT_CC)),)
 # Once, not for each file.
 export ZIG := $(shell scripts/fetch-zig)
+# ccache knows neither zig nor $TARGET. The path of zig names its version.
+COLLECT_CCACHE = $(if $(CCACHE),CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK='string:$(ZIG) $(TARGET)' $(CCACHE))
 endif
 # Link-time optimisation takes a quarter off the instructions of an operator. GCC: in one part, for
 # the names in inline assembly, and in fat objects, which unit tests link as they are (-fno-lto). zig
@@ -113,7 +119,7 @@ COMMAND_collect = $(COLLECT_CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c
 $(BUILD)/collect/%.o: src/%.c $(BUILD)/commands/collect | $(CUDA_INCLUDE)/cupti.h
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(if $(filter $(CC),$(COLLECT_CC)),$(CCACHE)) $(COMMAND_collect) -o $@ $<
+	$(Q)$(COLLECT_CCACHE) $(COMMAND_collect) -o $@ $<
 COMMAND_tool = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c
 $(BUILD)/tool/%.o: src/%.c $(BUILD)/commands/tool | present
 	@mkdir -p $(@D)

@@ -33,7 +33,7 @@ class UnitProgram(pytest.File):
         short = re.findall(r"^#define (\w+)\(\w+\) cmocka_unit_test.*$", source, re.M)
         source = re.sub(r"^#define .*$", "", source, flags=re.M)
         cases = "|".join([r"cmocka_unit_test\w*", *short])
-        for name in re.findall(rf"\b(?:{cases})\(\s*(\w+)", source):
+        for name in dict.fromkeys(re.findall(rf"\b(?:{cases})\(\s*(\w+)", source)):
             yield UnitCase.from_parent(self, name=name)
 
     def results(self):
@@ -45,8 +45,9 @@ class UnitProgram(pytest.File):
             done = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   cwd=ROOT, timeout=600, errors="replace",
                                   env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "stdout"})
-            cases = {name: state == "OK" for state, name
-                     in re.findall(r"^\[\s+(OK|FAILED)\s+\] (\w+)", done.stdout, re.M)}
+            cases = {}  # a case may run more than once
+            for state, name in re.findall(r"^\[\s+(OK|FAILED)\s+\] (\w+)", done.stdout, re.M):
+                cases[name] = cases.get(name, True) and state == "OK"
             skipped = set(re.findall(r"^\[\s+SKIPPED\s+\] (\w+)", done.stdout, re.M))
             self._results = done.returncode, done.stdout, cases, skipped
         return self._results
@@ -78,10 +79,10 @@ class UnitFailure(Exception):
 
 # ---- two tests at once ----
 
-# What they measure is how processors are shared out, so no other test runs meanwhile, but one that computes and one that
-# waits may run side by side.
-ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_ranks_late.py": "waits",
-         "test_waiting.py": "waits", "test_windows_find.py": "computes"}
+# What they measure is how processors are shared out. So they come after all other tests, and only one that computes and one
+# that waits may run side by side.
+ALONE = {"test_cpu.py": "computes", "test_glimpses.py": "computes", "test_iters_samples.py": "computes",
+         "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_windows.py": "waits", "test_windows_find.py": "computes"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
 LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_bad_times.py", "test_modules.py",
         "test_compiled.py", "test_torture.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_guides.py"]
@@ -101,32 +102,40 @@ def torch_python_of(item):
     return getattr(getattr(item, "callspec", None), "params", {}).get("torch_python")
 
 
-_held = {}  # the locks of this worker: file by name
+_held = []  # the lock of this worker, while it has the machine
+PATIENCE = 300  # seconds in which no test ends: a worker has crashed, or its next tests are behind one of ALONE
 
 
-def take_machine(run, kind):
-    """A test of ALONE locks its kind for itself; any other test shares all kinds. Nobody overtakes a worker that waits: the
-    way to the locks is through a gate."""
-    def lock(name, how):
-        file = open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.{name}", "w", encoding="ascii")
-        fcntl.flock(file, how)
-        return file
-    with lock("gate", fcntl.LOCK_EX):
-        for name in [kind] if kind else sorted(set(ALONE.values())):
-            _held[name] = lock(name, fcntl.LOCK_EX if kind else fcntl.LOCK_SH)
+def shared(name):
+    """A file of all workers of this run."""
+    return pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{os.environ['PYTEST_XDIST_TESTRUNUID']}.{name}"
+
+
+def wait_for_others(items):
+    """Until all tests but those of ALONE are done: each adds a byte to a file."""
+    others = sum(item.path.name not in ALONE for item in items)
+    done, since = 0, time.monotonic()
+    while done < others and time.monotonic() < since + PATIENCE:
+        time.sleep(0.1)
+        before, done = done, shared("done").stat().st_size if shared("done").exists() else 0
+        if done != before:
+            since = time.monotonic()
 
 
 @pytest.hookimpl(hookwrapper=True, specname="pytest_runtest_protocol")
 def pytest_have_the_machine(item, nextitem):
     """Of several pytest workers (scripts/test.sh). Tests of one kind that follow each other keep the machine."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    kind = ALONE.get(item.path.name)
-    if run and not _held:
-        take_machine(run, kind)
+    several, kind = "PYTEST_XDIST_TESTRUNUID" in os.environ, ALONE.get(item.path.name)
+    if several and kind and not _held:
+        wait_for_others(item.session.items)
+        _held.append(open(shared(kind), "w", encoding="ascii"))
+        fcntl.flock(_held[0], fcntl.LOCK_EX)
     yield
-    if not (kind and nextitem and ALONE.get(nextitem.path.name) == kind):
-        while _held:
-            _held.popitem()[1].close()
+    if several and not kind:
+        with open(shared("done"), "a", encoding="ascii") as done:
+            done.write(".")
+    if _held and not (nextitem and ALONE.get(nextitem.path.name) == kind):
+        _held.pop().close()
 
 
 # ---- a machine that others use, too ----
