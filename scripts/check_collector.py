@@ -38,7 +38,7 @@ ENTRY_POINTS = {
         ["sigaction", "signal", "__sysv_signal", "sysv_signal", "sigprocmask", "pthread_sigmask", "sigwait",
          "sigwaitinfo", "sigtimedwait", "signalfd"],
         "the program's signals and that of the samples are kept apart"),
-    "sigaltstack": "a thread's signal stack may be too small for a sample",
+    "sigaltstack": "a thread's signal stack may be too small for a sample, and plumb's is hidden",
     **dict.fromkeys(
         ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat",
          "posix_spawn", "posix_spawnp", "system", "popen"],

@@ -3,6 +3,7 @@
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collect/table.h"
@@ -22,10 +23,34 @@ plumb_handler_stack_map(void)
 }
 
 bool
-plumb_handler_stack_is_small(size_t size)
+plumb_handler_stack_is_small(const stack_t *stack)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
-	return size < (frame ? frame : KERNEL_FRAME) + PLUMB_HANDLER_FRAME;
+	return !(stack->ss_flags & SS_DISABLE) &&
+	       stack->ss_size < (frame ? frame : KERNEL_FRAME) + PLUMB_HANDLER_FRAME;
+}
+
+/* The bare calls: our own wrapper would hide the stack (shield.c). */
+stack_t
+plumb_handler_stack_give(void *memory, void *top)
+{
+	char *low = (char *)memory + sysconf(_SC_PAGESIZE);
+	stack_t ours = { .ss_sp = low, .ss_size = (size_t)((char *)top - low) };
+	stack_t now = { .ss_flags = SS_DISABLE };
+	syscall(SYS_sigaltstack, NULL, &now);
+	if (now.ss_flags & SS_DISABLE && !syscall(SYS_sigaltstack, &ours, NULL))
+		return ours;
+	return now;
+}
+
+bool
+plumb_handler_stack_take(void *memory)
+{
+	stack_t none = { .ss_flags = SS_DISABLE }, now = none;
+	syscall(SYS_sigaltstack, NULL, &now);
+	/* A handler of the program's may end its thread. */
+	return !plumb_handler_stack_has(memory, now.ss_sp) ||
+	       !syscall(SYS_sigaltstack, &none, NULL);
 }
 
 /* The frame pointer keeps the way back, and unwinders find it. */

@@ -90,8 +90,8 @@ look_for_tracer(struct plumb_sampler *own)
 		own->switches = -1;
 }
 
-/* On our own stack. */
-static void
+/* On our own stack. Not in its caller, whose frame has to be small. */
+static __attribute__((noinline)) void
 take_sample(const void *registers)
 {
 	struct plumb_sampler *own = plumb_sampler;
@@ -115,8 +115,8 @@ take_sample(const void *registers)
 	errno = saved;
 }
 
-/* On the program's stack, of which it may take PLUMB_HANDLER_FRAME bytes: it calls nothing that the
- * loader would have to find first, and keeps nothing. */
+/* Perhaps on a stack of the program's, of which it may take PLUMB_HANDLER_FRAME bytes: it calls
+ * nothing that the loader would have to find first, and keeps nothing. */
 void
 plumb_sampler_handle(int number, siginfo_t *info, void *registers)
 {
@@ -128,12 +128,17 @@ plumb_sampler_handle(int number, siginfo_t *info, void *registers)
 	}
 	if (!own || !atomic_load_explicit(&own->on, memory_order_relaxed))
 		return;
-	if (plumb_unlikely(own->at_work || plumb_handler_stack_is_short(registers))) {
+	bool on_ours = plumb_handler_stack_has(own->memory, __builtin_frame_address(0));
+	size_t room = on_ours ? PLUMB_HANDLER_ROOM : PLUMB_HANDLER_FRAME;
+	if (plumb_unlikely(own->at_work || plumb_handler_stack_is_short(registers, room))) {
 		own->short_of_stack++;
 		return;
 	}
 	own->at_work = true;
-	plumb_handler_stack_call(own, take_sample, registers);
+	if (on_ours)
+		take_sample(registers);
+	else
+		plumb_handler_stack_call(own, take_sample, registers);
 	own->at_work = false;
 }
 

@@ -10,10 +10,11 @@
 #include "collect/collector.h"
 #include "collect/metric.h"
 
-/* A thread that is sampled. The struct lies at the end of the memory of its handler's stack. */
+/* A thread that is sampled. The struct lies at the end of the memory for the thread's signals
+ * (handler_stack.h). */
 struct plumb_sampler {
 	struct plumb_sampler *next, *before; /* of all threads; under the lock */
-	void *memory;                        /* of the stack */
+	void *memory;                        /* for signals */
 	void *(*routine)(void *);            /* what the thread was started for */
 	void *argument;
 	pid_t tid;
@@ -76,8 +77,9 @@ int plumb_sampler_signal(void);
 bool plumb_sampler_move(const sigset_t *away);
 /* No signal is left for us: stops sampling all threads. */
 void plumb_sampler_give_up(void);
-/* The calling thread has another alternate stack: if it is SMALL, the thread cannot be sampled. */
-void plumb_sampler_stack_changed(bool small);
+/* The program changed the calling thread's alternate stack. If there is none now, ours comes back.
+ * If it is small, the thread cannot be sampled. */
+void plumb_sampler_stack_changed(void);
 
 /* ---- shield.c ---- */
 

@@ -378,6 +378,9 @@ plumb_sampler_thread_begin(struct plumb_sampler *own)
 		plumb_process_lost(PLUMB_SOURCE_THREAD, PLUMB_FATE_UNMAPPED_THREAD);
 		atomic_store(&own->why, PLUMB_FATE_UNMAPPED_THREAD);
 	}
+	stack_t stack = plumb_handler_stack_give(own->memory, own);
+	if (!atomic_load(&own->why) && plumb_handler_stack_is_small(&stack))
+		atomic_store(&own->why, PLUMB_FATE_SMALL_STACK);
 	own->counters = plumb_thread_counters_open();
 	plumb_sampler = own;
 	atomic_store(&own->on, true);
@@ -407,7 +410,8 @@ thread_end(void *data)
 	atomic_fetch_add(&ended_cpu, now - own->first);
 	plumb_thread_counters_close(own->counters);
 	plumb_sampler = NULL;
-	plumb_sampler_free(own);
+	if (plumb_handler_stack_take(own->memory))
+		plumb_sampler_free(own);
 }
 
 bool
@@ -441,12 +445,13 @@ plumb_sampler_threads_forked(void)
 }
 
 void
-plumb_sampler_stack_changed(bool small)
+plumb_sampler_stack_changed(void)
 {
 	struct plumb_sampler *own = plumb_sampler;
-	int wanted = small ? PLUMB_FATE_SMALL_STACK : 0;
 	if (!own || !plumb_sampler_is_own_process())
 		return;
+	stack_t stack = plumb_handler_stack_give(own->memory, own);
+	int wanted = plumb_handler_stack_is_small(&stack) ? PLUMB_FATE_SMALL_STACK : 0;
 	uint64_t before = take_lock();
 	int why = atomic_load(&own->why);
 	if (why != wanted && (!why || why == PLUMB_FATE_SMALL_STACK)) {

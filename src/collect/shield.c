@@ -10,6 +10,8 @@
  *   waits for "any" never sees our signal.
  * - While a handler runs on the alternate stack, our signal is blocked, because that stack may have
  *   no room for both.
+ * - A thread without an alternate stack has plumb's (handler_stack.h). A program that asks is told
+ *   that there is none.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -301,7 +303,9 @@ FRONT(sigaltstack)(const stack_t *stack, stack_t *old)
 {
 	int result = REAL(sigaltstack)(stack, old);
 	if (!result && stack)
-		plumb_sampler_stack_changed(!(stack->ss_flags & SS_DISABLE) &&
-		                            plumb_handler_stack_is_small(stack->ss_size));
+		plumb_sampler_stack_changed();
+	if (!result && old && plumb_sampler &&
+	    plumb_handler_stack_has(plumb_sampler->memory, old->ss_sp))
+		*old = (stack_t){ .ss_flags = SS_DISABLE };
 	return result;
 }
