@@ -50,12 +50,13 @@ class Wrong(Exception):
 # ---- comparing ----
 
 NUMBER = re.compile(r"(?<![\w:.])[-+]?\d[\d,]*(?:\.\d+)?(?: (?:ns|µs|ms|s|min|h|B|KiB|MiB|GiB|TiB|%)(?![\w/]))?")
+INTERVAL = re.compile(r"# … #(?:\s+\*)?")  # "–" if there are too few measurements
 PATH = re.compile(r"[^\s(]*[/…](?=[\w.-]+\.py\b)")
 
 
 def words_of(line):
     """The words of a line, without what differs from run to run."""
-    return NUMBER.sub("#", PATH.sub("", line)).split()
+    return INTERVAL.sub("–", NUMBER.sub("#", PATH.sub("", line))).split()
 
 
 def pieces(lines, loose):

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/explains.h"
+#include "analyze/other_loops.h"
 #include "analyze/path/part.h"
 #include "analyze/study.h"
 #include "model/window.h"
@@ -16,11 +17,20 @@
 extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion,
 	plumb_analysis_balance, plumb_analysis_latency, plumb_analysis_iterations,
 	plumb_analysis_ranks, plumb_analysis_stalls, plumb_analysis_startup;
+extern const struct plumb_analysis plumb_analysis_loops, plumb_analysis_outside;
 
 const struct plumb_analysis *const plumb_analyses[] = {
-	&plumb_analysis_hotspot, &plumb_analysis_fusion,     &plumb_analysis_balance,
-	&plumb_analysis_latency, &plumb_analysis_iterations, &plumb_analysis_ranks,
-	&plumb_analysis_stalls,  &plumb_analysis_startup,    NULL,
+	&plumb_analysis_hotspot,
+	&plumb_analysis_fusion,
+	&plumb_analysis_balance,
+	&plumb_analysis_latency,
+	&plumb_analysis_outside,
+	&plumb_analysis_iterations,
+	&plumb_analysis_ranks,
+	&plumb_analysis_stalls,
+	&plumb_analysis_startup,
+	&plumb_analysis_loops,
+	NULL,
 };
 
 const char *
@@ -228,14 +238,15 @@ plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_tex
 
 /* ---- all of them ---- */
 
-/* What is analysed: the whole, or the main loop, then start-up, and what needs the whole. */
-enum part_kind { ALL_OF_WHOLE, OF_LOOP, OF_STARTUP, OF_WHOLE };
+/* What is analysed: the whole, or the main loop, other large loops, then start-up, and what needs
+ * the whole. */
+enum part_kind { ALL_OF_WHOLE, OF_LOOP, OF_OTHER_LOOP, OF_STARTUP, OF_WHOLE };
 struct part {
 	struct plumb_profile window; /* all zeros: the whole */
 	struct plumb_study *study;
 	enum part_kind kind;
 };
-#define PARTS 3
+#define PARTS (3 + PLUMB_OTHER_LOOPS)
 
 struct analysing {
 	struct part parts[PARTS];
@@ -246,8 +257,11 @@ struct analysing {
 static bool
 is_run(const struct plumb_analysis *analysis, enum part_kind kind)
 {
+	if (!analysis->run)
+		return false;
 	switch (kind) {
 	case OF_LOOP:
+	case OF_OTHER_LOOP:
 		return !analysis->whole;
 	case OF_STARTUP:
 		return analysis == &plumb_analysis_startup;
@@ -293,12 +307,11 @@ free_parts(struct analysing *a)
 	plumb_thresholds_free(a->thresholds);
 }
 
-/* Adds a window of PROFILE, if it has one of this kind. */
+/* Adds a window of PROFILE, if it has it. */
 static int
-add_window(struct analysing *a, const struct plumb_profile *profile, uint32_t window,
-           enum part_kind kind, struct plumb_error *error)
+add_window(struct analysing *a, const struct plumb_profile *profile,
+           struct plumb_window_choice choice, enum part_kind kind, struct plumb_error *error)
 {
-	const struct plumb_window_choice choice = { window, 0 };
 	struct part *part = &a->parts[a->count];
 	int code = plumb_window_profile(profile, &choice, &part->window, error);
 
@@ -313,33 +326,46 @@ static int
 find_parts(struct analysing *a, const struct plumb_profile *profile, bool whole,
            struct plumb_error *error)
 {
+	uint32_t numbers[PLUMB_OTHER_LOOPS], count = 0;
 	int code = 0;
 
 	if (!whole && profile->windows_count)
-		code = add_window(a, profile, PLUMB_WINDOW_LOOP, OF_LOOP, error);
+		code = add_window(a, profile, (struct plumb_window_choice){ PLUMB_WINDOW_LOOP, 0 },
+		                  OF_LOOP, error);
 	if (code)
 		return code;
 	if (!a->count) {
 		a->parts[a->count++].kind = ALL_OF_WHOLE;
 		return 0;
 	}
-	code = add_window(a, profile, PLUMB_WINDOW_STARTUP, OF_STARTUP, error);
+	if (plumb_other_loops_find(profile, a->thresholds, numbers, &count) < 0)
+		return plumb_fail_memory(error, "for the analyses");
+	for (uint32_t i = 0; !code && i < count; i++)
+		code = add_window(a, profile,
+		                  (struct plumb_window_choice){ PLUMB_WINDOW_LOOP, numbers[i] },
+		                  OF_OTHER_LOOP, error);
+	if (!code)
+		code = add_window(a, profile,
+		                  (struct plumb_window_choice){ PLUMB_WINDOW_STARTUP, 0 },
+		                  OF_STARTUP, error);
 	if (!code)
 		a->parts[a->count++].kind = OF_WHOLE;
 	return code;
 }
 
 static int
-analyze_part(struct part *part, const struct plumb_profile *whole,
-             const struct plumb_thresholds *thresholds, const struct plumb_analyze_options *options,
-             struct plumb_error *error)
+analyze_part(const struct analysing *a, struct part *part, const struct plumb_profile *whole,
+             const struct plumb_analyze_options *options, struct plumb_error *error)
 {
 	const struct plumb_profile *profile = part->window.window.kind ? &part->window : whole;
 
-	part->study = plumb_study_new(profile, thresholds, options->user_code, error);
+	part->study = plumb_study_new(profile, a->thresholds, options->user_code, error);
 	if (!part->study)
 		return error->code;
 	part->study->whole = whole;
+	if (part->kind == OF_OTHER_LOOP) /* the main loop comes first */
+		part->study->main_scale_ns =
+			a->parts[0].study->scale_ns > 0 ? a->parts[0].study->scale_ns : 1;
 	part->study->path_spans = options->path_spans ? options->path_spans : PLUMB_PATH_SPANS_MOST;
 	return run_all(part->study, part->kind, error);
 }
@@ -369,11 +395,17 @@ take_findings(const struct analysing *a, struct plumb_profile *profile, struct p
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct plumb_profile *of = a->parts[i].study->profile;
 		for (uint32_t k = 0; k < counts[i]; k++) {
+			if (a->parts[i].kind == OF_OTHER_LOOP && found[i][k].saving_ns <= 0)
+				continue; /* or PLUMB_UNKNOWN, which is less */
 			rows[count] = found[i][k];
 			rows[count++].window = of->window.kind ? of->window.name : NULL;
 		}
 	}
-	code = merge_findings(profile, rows, count, true, error);
+	code = plumb_other_loops_join(a->parts[0].study, rows, &count, weigh_finding) < 0
+	               ? plumb_fail_memory(error, "for the findings")
+	               : 0;
+	if (!code)
+		code = merge_findings(profile, rows, count, true, error);
 	free(rows);
 	return code;
 }
@@ -396,7 +428,7 @@ plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options 
 		return error->code;
 	code = find_parts(&a, profile, options->whole, error);
 	for (uint32_t i = 0; !code && i < a.count; i++)
-		code = analyze_part(&a.parts[i], profile, a.thresholds, options, error);
+		code = analyze_part(&a, &a.parts[i], profile, options, error);
 	if (!code)
 		code = take_findings(&a, profile, error);
 	if (!code)

@@ -42,6 +42,7 @@ struct plumb_analysis {
 	const char *name; /* the rule of its findings */
 	const char *summary;
 	const struct plumb_threshold *thresholds;
+	/* NULL: it is only thresholds that several analyses share. */
 	int (*run)(struct plumb_study *study);
 	/* It reads the whole run, also if there is a main loop: it compares ranks, and a window
 	 * begins and ends at another moment on each. */
@@ -72,7 +73,7 @@ struct plumb_analyze_options {
 
 /* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
  * again when somebody reads them. */
-#define PLUMB_ANALYSES 5
+#define PLUMB_ANALYSES 6
 
 /* Did older analyses make the findings of PROFILE, or none at all? */
 static inline bool
@@ -82,10 +83,10 @@ plumb_findings_are_old(const struct plumb_profile *profile)
 }
 
 /*
- * Runs every analysis. If the profile has a main loop (model/window.h), they read that, and what
- * takes start-up is found apart. What they find replaces the findings that PROFILE has under their
- * names; those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong.
- * PLUMB_ESYSTEM: no memory. After an error PROFILE is as it was.
+ * Runs every analysis. If the profile has a main loop (model/window.h), they read that, then each
+ * other large loop (other_loops.h), and what takes start-up is found apart. What they find replaces
+ * the findings that PROFILE has under their names; those of other rules stay. OPTIONS may be NULL.
+ * PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM: no memory. After an error PROFILE is as it was.
  */
 int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
                   struct plumb_error *error) PLUMB_MUST_CHECK;

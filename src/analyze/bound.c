@@ -22,7 +22,7 @@
 struct bound {
 	struct plumb_study *study;
 	struct plumb_path *path;
-	struct plumb_iterations steps;
+	const struct plumb_iterations *steps;
 	double scale;   /* of the run to what was seen of it */
 	uint32_t count; /* of findings */
 	/* By finding; PLUMB_UNKNOWN: not known, or not in any step. */
@@ -90,10 +90,10 @@ list_nodes(const struct bound *b, uint32_t *nodes)
 
 	for (uint32_t t = 0; t < b->study->profile->tracks_count; t++)
 		nodes[count++] = plumb_path_end_of(b->path, t);
-	for (uint32_t t = 0; t < b->steps.count; t++) {
+	for (uint32_t t = 0; t < b->steps->count; t++) {
 		nodes[count] = nodes[count + 1] = PLUMB_NONE;
-		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN)
-			plumb_path_step_nodes(b->path, &b->steps.tracks[t], &nodes[count]);
+		if (b->steps->tracks[t].role == PLUMB_ROLE_MAIN)
+			plumb_path_step_nodes(b->path, &b->steps->tracks[t], &nodes[count]);
 		count += 2;
 	}
 	return count;
@@ -218,11 +218,11 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	b->run[i] = add_up_extents(q->extents, q->extents_count, q->run);
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
-	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
-		int64_t step = plumb_path_step_saving(b->path, &b->steps.tracks[t], &steps[2 * t],
+	for (uint32_t t = 0; t < b->steps->count && plumb_path_has(w, gone); t++) {
+		int64_t step = plumb_path_step_saving(b->path, &b->steps->tracks[t], &steps[2 * t],
 		                                      q->taken[t * PLUMB_PATH_PLAYS + play]);
 
-		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
+		if (b->steps->tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
 	}
 }
@@ -249,7 +249,7 @@ measure_findings(struct bound *b, struct plumb_path_window *w, const struct ques
 	if (taken && !plumb_path_savings(w, q->gone, q->nodes, q->count, q->all))
 		return PLUMB_ESYSTEM;
 	if (taken)
-		plumb_path_steps_taken(b->path, &b->steps, q->gone,
+		plumb_path_steps_taken(b->path, b->steps, q->gone,
 		                       &q->nodes[b->study->profile->tracks_count], q->taken);
 	for (uint32_t k = 0; k < taken; k++) {
 		for (uint32_t n = 0; n < q->count; n++)
@@ -291,7 +291,7 @@ static bool
 ask_questions(struct bound *b, struct questions *q)
 {
 	const struct plumb_profile *p = b->study->profile;
-	size_t most = (size_t)p->tracks_count + 2 * (size_t)b->steps.count + 1;
+	size_t most = (size_t)p->tracks_count + 2 * (size_t)b->steps->count + 1;
 	struct plumb_path_window w;
 	struct plumb_error error;
 	int code;
@@ -299,7 +299,7 @@ ask_questions(struct bound *b, struct questions *q)
 	q->nodes = calloc(most, sizeof *q->nodes);
 	q->saved = calloc(most, sizeof *q->saved);
 	q->all = calloc(most * PLUMB_PATH_PLAYS, sizeof *q->all);
-	q->taken = calloc((size_t)b->steps.count * PLUMB_PATH_PLAYS + 1, sizeof *q->taken);
+	q->taken = calloc((size_t)b->steps->count * PLUMB_PATH_PLAYS + 1, sizeof *q->taken);
 	q->gone = calloc((size_t)p->contexts_count + 1, 1);
 	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
 	q->ends = calloc((size_t)p->processes_count + 1, sizeof *q->ends);
@@ -441,10 +441,13 @@ make_path(struct bound *b)
 {
 	const struct plumb_profile *p = b->study->profile;
 	struct plumb_path_part part;
-	int code = plumb_iterations_find(p, NULL, &b->steps, NULL);
+	int code;
+
+	b->steps = plumb_study_iterations(b->study);
+	code = b->steps ? 0 : PLUMB_ESYSTEM;
 
 	if (!code)
-		code = plumb_path_part_find(p, &b->steps, PLUMB_NONE, b->study->path_spans, &part,
+		code = plumb_path_part_find(p, b->steps, PLUMB_NONE, b->study->path_spans, &part,
 		                            NULL);
 	if (!code)
 		b->path = plumb_path_new(p, &part, NULL);
@@ -473,7 +476,6 @@ plumb_study_bound(struct plumb_study *study)
 		code = bound_run(&b);
 	for (uint32_t i = 0; !code && any && i < b.count; i++)
 		code = apply_bound(&b, i) ? 0 : PLUMB_ESYSTEM;
-	plumb_iterations_free(&b.steps);
 	plumb_path_free(b.path);
 	free(b.longest);
 	free(b.run);

@@ -17,16 +17,23 @@ struct told {
 	const struct plumb_study_about *about;
 };
 
+/* One of them may be of the whole, which the other one is a part of. */
+static bool
+share_time(const struct plumb_study *a, const struct plumb_study *b)
+{
+	return a == b || !a->profile->window.kind || !b->profile->window.kind;
+}
+
 static bool
 is_explained(const struct told *by, const struct told *told)
 {
 	int64_t ns =
 		by->about->idle_ns > by->row->saving_ns ? by->about->idle_ns : by->row->saving_ns;
 
-	return told->about->tells && by->about->tells > told->about->tells &&
-	       by->row->saving_ns != PLUMB_UNKNOWN && by->row->saving_ns > 0 &&
-	       told->row->saving_ns != PLUMB_UNKNOWN && by->row->confidence >= SURE &&
-	       (double)ns >= COVERS * (double)told->row->saving_ns;
+	return share_time(by->study, told->study) && told->about->tells &&
+	       by->about->tells > told->about->tells && by->row->saving_ns != PLUMB_UNKNOWN &&
+	       by->row->saving_ns > 0 && told->row->saving_ns != PLUMB_UNKNOWN &&
+	       by->row->confidence >= SURE && (double)ns >= COVERS * (double)told->row->saving_ns;
 }
 
 /* IDS, a list in JSON, into the evidence of BY. */

@@ -2,7 +2,8 @@
 /*
  * Causes come before symptoms. A finding explains another one if it says why there is the idle
  * time that the other one tells of, and covers at least half of it. Then it names the other one
- * (`explains` in its evidence), is at least as severe, and comes first.
+ * (`explains` in its evidence), is at least as severe, and comes first. What is of one loop
+ * explains nothing of another.
  */
 #ifndef PLUMB_ANALYZE_EXPLAINS_H
 #define PLUMB_ANALYZE_EXPLAINS_H

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyze/group.h"
-#include "analyze/phase.h"
+#include "analyze/group_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/phase.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "base/vec.h"
 #include "model/fused.h"
-#include "model/metric.h"
-
-struct plumb_grouping {
-	const struct plumb_profile *profile;
-	enum plumb_group_by by;
-	PLUMB_VEC(struct plumb_group_row) rows;
-	uint32_t *owner; /* by context: the row of the innermost frame of the kind */
-	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
-	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
-	uint32_t *row_of_variant;
-	bool native_lines; /* no Python: lines are those of the user's native functions */
-	bool places;       /* rows of plumb_grouping_places */
-};
 
 static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
 	                                          .frame = PLUMB_NONE,
@@ -31,49 +16,6 @@ static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
 	                                          .rank = PLUMB_UNKNOWN,
 	                                          .phase = PLUMB_NONE,
 	                                          .shapes = PLUMB_NONE };
-
-/* Nothing of a row lies in another: inclusive and exclusive are the same. */
-static bool
-is_flat(const struct plumb_grouping *g)
-{
-	return g->place || g->places || g->by == PLUMB_BY_PHASE || g->by == PLUMB_BY_SHAPE;
-}
-
-int64_t
-plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat)
-{
-	if (!stat->count)
-		return 0;
-	switch (plumb_metric_aggregation(metric)) {
-	case PLUMB_MAX:
-		return stat->max;
-	case PLUMB_CALL:
-		return isfinite(stat->mean) && fabs(stat->mean) < 9e18 ? llround(stat->mean) : 0;
-	case PLUMB_SUM:
-		break;
-	}
-	return stat->sum;
-}
-
-uint32_t
-plumb_metric_default(const struct plumb_profile *profile)
-{
-	static const uint32_t wanted[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
-		                           PLUMB_METRIC_CPU_TIME };
-	uint32_t best = (uint32_t)(sizeof wanted / sizeof *wanted), first = 0;
-	for (uint32_t i = 0; i < profile->values_count; i++) {
-		const struct plumb_value *value = &profile->values[i];
-		for (uint32_t w = 0; w < best; w++)
-			if (value->metric == wanted[w] && value->count)
-				best = w;
-		/* Another tool's sums may be of its own metrics alone. */
-		if (value->metric >= PLUMB_METRIC_USER && (!first || value->metric < first))
-			first = value->metric;
-	}
-	if (best < sizeof wanted / sizeof *wanted)
-		return wanted[best];
-	return first ? first : PLUMB_METRIC_OP_TIME;
-}
 
 /* ---- rows ---- */
 
@@ -106,7 +48,7 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 		return kind == PLUMB_FRAME_RANGE;
 	case PLUMB_BY_PYTHON:
 		return kind == PLUMB_FRAME_PYTHON;
-	case PLUMB_BY_LINE: /* a built-in function has none: the line that calls it counts */
+	case PLUMB_BY_LINE: /* a built-in function has no line: the line that calls it counts */
 		if (is_native(kind))
 			return g->native_lines && g->profile->frames[frame].source_line &&
 			       (!user || user[frame]);
@@ -134,7 +76,7 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 	return false;
 }
 
-/* What of a frame's identity makes its row. */
+/* The part of a frame's identity that makes its row. */
 static struct plumb_frame
 row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 {
@@ -145,7 +87,7 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 		key.line = 0;
 	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE) {
 		bool native = is_native(key.kind);
-		if (native) { /* its file and line are those of its object */
+		if (native) { /* its own file and line say where it is in its object */
 			key.kind = PLUMB_FRAME_NATIVE;
 			key.line = key.source_line;
 			key.file = key.line ? key.source_file : key.file;
@@ -155,9 +97,9 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 	}
 	if (by == PLUMB_BY_NATIVE || by == PLUMB_BY_LIBRARY)
 		key.line = 0;
+	/* The file is that of the source. The lines of its calls may name it differently. */
 	if (by == PLUMB_BY_NATIVE && frame->kind == PLUMB_FRAME_INLINE)
-		key.file =
-			PLUMB_NONE; /* of its source, which its calls' lines may name differently */
+		key.file = PLUMB_NONE;
 	if (by == PLUMB_BY_LIBRARY)
 		key.name = PLUMB_NONE;
 	return key;
@@ -290,16 +232,9 @@ make_places(struct plumb_grouping *g)
 	return true;
 }
 
-/* The row of a value where rows are where it happened, or PLUMB_NONE. */
-static uint32_t
-place_of_value(const struct plumb_grouping *g, const struct plumb_value *value)
-{
-	return value->track < g->profile->tracks_count ? g->place[value->track] : PLUMB_NONE;
-}
-
 /* ---- phases and shapes ---- */
 
-/* Every phase is a row, so that rows have the same order everywhere; those without values say
+/* Every phase gets a row, so the order of rows is the same everywhere. A phase without values says
  * so. */
 static bool
 make_phase_rows(struct plumb_grouping *g)
@@ -386,8 +321,8 @@ find_outputs(struct plumb_grouping *g)
 	return most != NULL;
 }
 
-/* FUSED: by context the line that compiled code was made from, which counts instead of where it
- * lies. */
+/* FUSED: by context, the line that compiled code was made from. This line counts, and not the place
+ * of the compiled code. */
 static uint32_t
 row_of_context(const struct plumb_profile *p, const uint32_t *row_of_frame, const uint32_t *fused,
                uint32_t context)
@@ -402,7 +337,7 @@ assign_rows(struct plumb_grouping *g, const uint32_t *row_of_frame, const uint32
 {
 	const struct plumb_profile *p = g->profile;
 	uint32_t *open = calloc(g->rows.count + 1u, sizeof *open); /* by row: how many times */
-	PLUMB_VEC(uint32_t) path = { 0 };                          /* open contexts with a row */
+	PLUMB_VEC(uint32_t) path = { 0 }; /* contexts around this one that have a row */
 	bool ok = open != NULL;
 
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++) {
@@ -528,258 +463,6 @@ uint32_t
 plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context)
 {
 	return grouping->owner[context];
-}
-
-/* ---- values ---- */
-
-static void
-merge_value(struct plumb_stat *stat, const struct plumb_value *value)
-{
-	struct plumb_stat other = plumb_value_stat(value);
-
-	if (stat)
-		plumb_stat_merge(stat, &other);
-}
-
-static void
-clear_stats(struct plumb_stat *stats, uint32_t count)
-{
-	if (stats && count)
-		memset(stats, 0, count * sizeof *stats);
-}
-
-/* What a variant says of METRIC. Its deviation is not known. */
-static struct plumb_stat
-variant_stat(const struct plumb_variant *v, uint32_t metric)
-{
-	struct plumb_stat stat = { 0 };
-
-	if (metric == PLUMB_METRIC_OP_CALLS)
-		stat = (struct plumb_stat){ (int64_t)v->count, v->count, 1, 1, 1, 0 };
-	else if (metric == PLUMB_METRIC_OP_TIME && v->count)
-		stat = (struct plumb_stat){
-			v->time, v->count, v->min, v->max, (double)v->time / (double)v->count, NAN
-		};
-	return stat;
-}
-
-/* A context with shapes has all of its time and calls in them; the rest is outside. */
-static bool
-shape_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
-             struct plumb_stat *inclusive, struct plumb_stat *outside)
-{
-	bool known = metric == PLUMB_METRIC_OP_TIME || metric == PLUMB_METRIC_OP_CALLS;
-	unsigned char *shaped = calloc(g->profile->contexts_count + 1u, 1);
-
-	if (!shaped)
-		return false;
-	for (uint32_t i = 0; i < g->profile->variants_count; i++) {
-		struct plumb_stat stat = variant_stat(&g->profile->variants[i], metric);
-
-		if (g->row_of_variant[i] == PLUMB_NONE)
-			continue;
-		shaped[g->profile->variants[i].context] = known;
-		if (exclusive)
-			plumb_stat_merge(&exclusive[g->row_of_variant[i]], &stat);
-		if (inclusive)
-			plumb_stat_merge(&inclusive[g->row_of_variant[i]], &stat);
-	}
-	for (uint32_t i = 0; i < g->profile->values_count; i++)
-		if (g->profile->values[i].metric == metric &&
-		    !shaped[g->profile->values[i].context])
-			merge_value(outside, &g->profile->values[i]);
-	free(shaped);
-	return true;
-}
-
-int
-plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
-                      struct plumb_stat *inclusive, struct plumb_stat *outside)
-{
-	const struct plumb_profile *p = g->profile;
-	bool call = plumb_metric_aggregation(metric) == PLUMB_CALL;
-	struct plumb_stat *whole;
-
-	if (g->by == PLUMB_BY_SHAPE) {
-		clear_stats(exclusive, g->rows.count);
-		clear_stats(inclusive, g->rows.count);
-		clear_stats(outside, 1);
-		return shape_values(g, metric, exclusive, inclusive, outside) ? 0 : PLUMB_ESYSTEM;
-	}
-	clear_stats(exclusive, g->rows.count);
-	clear_stats(inclusive, g->rows.count);
-	clear_stats(outside, 1);
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-		uint32_t row;
-
-		if (v->metric != metric)
-			continue;
-		row = g->place ? place_of_value(g, v) : g->owner[v->context];
-		if (row >= g->rows.count) {
-			merge_value(outside, v);
-			continue;
-		}
-		merge_value(exclusive ? &exclusive[row] : NULL, v);
-		if (is_flat(g) && !call)
-			merge_value(inclusive ? &inclusive[row] : NULL, v);
-	}
-	if (is_flat(g) || !inclusive || call)
-		return 0;
-	whole = calloc(p->contexts_count + 1u, sizeof *whole);
-	if (!whole)
-		return PLUMB_ESYSTEM;
-	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
-	for (uint32_t c = 0; c < p->contexts_count; c++)
-		if (g->entry[c] != PLUMB_NONE)
-			plumb_stat_merge(&inclusive[g->entry[c]], &whole[c]);
-	free(whole);
-	return 0;
-}
-
-/* ---- the person's own code ---- */
-
-uint32_t *
-plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user)
-{
-	uint32_t *user_of = plumb_fused_lines(profile, user);
-
-	for (uint32_t c = 0; user_of && c < profile->contexts_count; c++) {
-		uint32_t frame = profile->contexts[c].frame;
-
-		if (user_of[c] != PLUMB_NONE)
-			continue; /* the line that it was compiled from */
-		if (user[frame])
-			user_of[c] = frame;
-		else
-			user_of[c] = c ? user_of[profile->contexts[c].parent] : PLUMB_NONE;
-	}
-	return user_of;
-}
-
-struct vote {
-	uint32_t row, frame;
-	uint32_t order; /* the first context that gave it */
-	int64_t weight;
-};
-
-typedef PLUMB_VEC(struct vote) votes;
-
-static bool
-cast_vote(votes *list, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
-{
-	struct vote *vote = plumb_vec_add(list);
-
-	if (vote)
-		*vote = (struct vote){ row, frame, order, weight };
-	return vote != NULL;
-}
-
-static int
-by_row_and_frame(const void *left, const void *right)
-{
-	const struct vote *a = left, *b = right;
-
-	if (a->row != b->row)
-		return a->row < b->row ? -1 : 1;
-	if (a->frame != b->frame)
-		return a->frame < b->frame ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static bool
-outweighs(const struct vote *a, const struct vote *b)
-{
-	if (a->weight != b->weight)
-		return a->weight > b->weight;
-	if ((a->frame == PLUMB_NONE) != (b->frame == PLUMB_NONE))
-		return b->frame == PLUMB_NONE;
-	return a->order < b->order;
-}
-
-/* Adds up the votes of each (row, frame) and gives each row its best. */
-static void
-count_votes(votes *list, uint32_t *frames)
-{
-	struct vote best = { .row = PLUMB_NONE };
-
-	if (list->count)
-		qsort(list->items, list->count, sizeof *list->items, by_row_and_frame);
-	for (uint32_t i = 0; i < list->count;) {
-		struct vote sum = list->items[i++];
-
-		while (i < list->count && list->items[i].row == sum.row &&
-		       list->items[i].frame == sum.frame)
-			if (__builtin_add_overflow(sum.weight, list->items[i++].weight,
-			                           &sum.weight))
-				sum.weight = INT64_MAX;
-		if (best.row == sum.row && !outweighs(&sum, &best))
-			continue;
-		best = sum;
-		frames[best.row] = best.frame;
-	}
-}
-
-static bool
-collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of, votes *list)
-{
-	const struct plumb_profile *p = g->profile;
-	struct plumb_stat *whole;
-	bool ok = true;
-
-	if (g->place) {
-		for (uint32_t i = 0; ok && i < p->values_count; i++) {
-			const struct plumb_value *v = &p->values[i];
-			uint32_t row = v->metric == metric ? place_of_value(g, v) : PLUMB_NONE;
-
-			if (row != PLUMB_NONE)
-				ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
-		}
-		return ok;
-	}
-	for (uint32_t i = 0; ok && g->by == PLUMB_BY_SHAPE && i < p->variants_count; i++) {
-		const struct plumb_variant *v = &p->variants[i];
-
-		if (g->row_of_variant[i] != PLUMB_NONE)
-			ok = cast_vote(list, g->row_of_variant[i], user_of[v->context], v->context,
-			               v->time);
-	}
-	for (uint32_t i = 0; ok && (g->by == PLUMB_BY_PHASE || g->places) && i < p->values_count;
-	     i++) {
-		const struct plumb_value *v = &p->values[i];
-		uint32_t row = g->owner[v->context];
-
-		if (v->metric == metric && row < g->rows.count)
-			ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
-	}
-	if (is_flat(g))
-		return ok;
-	whole = calloc(p->contexts_count + 1u, sizeof *whole);
-	if (!whole)
-		return false;
-	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
-	for (uint32_t c = 0; ok && c < p->contexts_count; c++)
-		if (g->entry[c] != PLUMB_NONE)
-			ok = cast_vote(list, g->entry[c], user_of[c], c,
-			               plumb_stat_amount(metric, &whole[c]));
-	free(whole);
-	return ok;
-}
-
-int
-plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of,
-                    uint32_t *frames)
-{
-	votes list = { 0 };
-	bool ok;
-
-	for (uint32_t r = 0; r < g->rows.count; r++)
-		frames[r] = PLUMB_NONE;
-	ok = collect_votes(g, metric, user_of, &list);
-	if (ok)
-		count_votes(&list, frames);
-	plumb_vec_free(&list);
-	return ok ? 0 : PLUMB_ESYSTEM;
 }
 
 const char *const plumb_group_by_names[PLUMB_BY_COUNT] = {

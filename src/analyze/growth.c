@@ -440,14 +440,13 @@ look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
 static int
 study_growth(struct plumb_study *study)
 {
-	struct plumb_iterations found;
+	const struct plumb_iterations *found = plumb_study_iterations(study);
 	struct plumb_moments_shared shared = { 0 };
-	int code = plumb_iterations_find(study->profile, NULL, &found, NULL);
+	int code = found ? 0 : PLUMB_ESYSTEM;
 
-	for (uint32_t t = 0; !code && t < found.count; t++)
-		code = look_at(study, &found.tracks[t], &shared);
+	for (uint32_t t = 0; !code && t < found->count; t++)
+		code = look_at(study, &found->tracks[t], &shared);
 	plumb_moments_unshare(&shared);
-	plumb_iterations_free(&found);
 	return code ? code : find_contention(study);
 }
 

@@ -2,9 +2,11 @@
 #include "analyze/host_steps.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/iterations.h"
 #include "model/framework/framework.h"
 
 /* Which ranges are markers. */
@@ -118,7 +120,7 @@ find_starts(const struct plumb_profile *p, const struct marker *marker,
 }
 
 bool
-plumb_host_steps_find(const struct plumb_profile *p, struct plumb_host_steps *steps)
+plumb_host_steps_marked(const struct plumb_profile *p, struct plumb_host_steps *steps)
 {
 	struct marker marker;
 
@@ -126,8 +128,84 @@ plumb_host_steps_find(const struct plumb_profile *p, struct plumb_host_steps *st
 	if (!count_calls(p, &marker, &steps->count))
 		return false;
 	if (marker.rank)
-		steps->name = marker.rank == 2 ? marker.steps : plumb_frame_label(p, marker.frame);
+		snprintf(steps->name, sizeof steps->name, "%s",
+		         marker.rank == 2 ? marker.steps : plumb_frame_label(p, marker.frame));
 	return !marker.rank || !p->spans_count || find_starts(p, &marker, steps);
+}
+
+/* ---- without marks ---- */
+
+static bool
+has_gpu_work(const struct plumb_profile *p)
+{
+	for (uint32_t t = 0; t < p->tracks_count; t++)
+		if (p->tracks[t].kind == PLUMB_TRACK_STREAM &&
+		    plumb_profile_first_span(p, t) < plumb_profile_first_span(p, t + 1))
+			return true;
+	return p->work_count > 0;
+}
+
+/* Each thread has a main loop. This is the longest of them; NULL if no thread has a loop. */
+static const struct plumb_iteration_loop *
+find_main(const struct plumb_iterations *found, uint32_t *track)
+{
+	const struct plumb_iteration_loop *best = NULL;
+
+	for (uint32_t t = 0; t < found->count; t++) {
+		const struct plumb_iteration_track *own = &found->tracks[t];
+		const struct plumb_iteration_loop *loop =
+			own->loop_count ? &own->loops[own->main_loop] : NULL;
+		if (!loop || (best && loop->time_ns <= best->time_ns))
+			continue;
+		best = loop;
+		*track = own->track;
+	}
+	return best;
+}
+
+static bool
+take_loop(const struct plumb_iteration_loop *loop, uint32_t track, struct plumb_host_steps *steps)
+{
+	const struct plumb_iteration_level *level = &loop->levels[0];
+
+	plumb_host_steps_free(steps);
+	steps->start = malloc(((size_t)level->count + 1) * sizeof *steps->start);
+	if (!steps->start)
+		return false;
+	for (uint32_t i = 0; i < level->count; i++)
+		steps->start[i] = level->items[i].start_ns;
+	steps->starts = level->count;
+	steps->count = level->count;
+	steps->track = track;
+	memcpy(steps->name, loop->marker, sizeof steps->name);
+	return true;
+}
+
+/* Do the marks of STEPS say the same as LOOP, which has none? */
+static bool
+is_named(const struct plumb_iteration_loop *loop, const struct plumb_host_steps *steps)
+{
+	return !*loop->marker && *steps->name && fabs(steps->count - loop->levels[0].count) <= 1;
+}
+
+bool
+plumb_host_steps_find(const struct plumb_profile *p, struct plumb_host_steps *steps)
+{
+	const struct plumb_iteration_loop *loop;
+	struct plumb_iterations found;
+	uint32_t track = PLUMB_NONE;
+	bool ok;
+
+	if (!plumb_host_steps_marked(p, steps))
+		return false;
+	if (!p->spans_count || has_gpu_work(p) || plumb_framework_step(steps->name))
+		return true;
+	ok = plumb_iterations_find_host(p, &found, NULL) == 0;
+	loop = ok ? find_main(&found, &track) : NULL;
+	if (loop && !is_named(loop, steps))
+		ok = take_loop(loop, track, steps);
+	plumb_iterations_free(&found);
+	return ok;
 }
 
 void

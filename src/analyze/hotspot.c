@@ -174,8 +174,9 @@ advise_line(const struct named *op, double share, const char *advice, struct plu
 	else
 		plumb_draft_advice(
 			draft,
-			"The time is spread over several operators; the largest part, %s, is %s. "
-			"plumb report --by context shows all parts of this line.",
+			"The time is spread over several operators; the largest part, %s of this "
+			"line's time, is %s. plumb report --by context shows all parts of "
+			"this line.",
 			plumb_format_share(part, share, 1), op->name);
 }
 

@@ -433,19 +433,22 @@ plumb_iterations_find(const struct plumb_profile *profile,
 }
 
 void
+plumb_iteration_track_free_loops(struct plumb_iteration_track *track)
+{
+	for (uint32_t o = 0; o < track->loop_count; o++)
+		for (uint32_t l = 0; l < track->loops[o].level_count; l++) {
+			free(track->loops[o].levels[l].items);
+			free(track->loops[o].levels[l].odd);
+		}
+	free(track->loops);
+	free(track->stretches);
+}
+
+void
 plumb_iterations_free(struct plumb_iterations *found)
 {
-	for (uint32_t t = 0; t < found->count; t++) {
-		struct plumb_iteration_track *track = &found->tracks[t];
-
-		for (uint32_t o = 0; o < track->loop_count; o++)
-			for (uint32_t l = 0; l < track->loops[o].level_count; l++) {
-				free(track->loops[o].levels[l].items);
-				free(track->loops[o].levels[l].odd);
-			}
-		free(track->loops);
-		free(track->stretches);
-	}
+	for (uint32_t t = 0; t < found->count; t++)
+		plumb_iteration_track_free_loops(&found->tracks[t]);
 	free(found->tracks);
 	*found = (struct plumb_iterations){ 0 };
 }

@@ -162,6 +162,9 @@ struct plumb_iteration_loop {
 	int64_t start_ns, end_ns; /* of its first and last iteration; others may lie between */
 	int64_t time_ns;          /* of its stretches, from start to end, added up */
 	uint32_t stretches;       /* how many it has */
+	/* Of a thread's: the ranges that mark its iterations; empty: their order shows them. */
+	char marker[80];
+	bool ends; /* they mark where an iteration ends */
 };
 
 struct plumb_iteration_track {
@@ -197,6 +200,13 @@ int
 plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
+/*
+ * Those of processes without GPU work, one main track each: the thread that does most. Its
+ * outermost operators and ranges take the place of kernels, and what is said of devices and copies
+ * is unknown.
+ */
+int plumb_iterations_find_host(const struct plumb_profile *profile, struct plumb_iterations *found,
+                               struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iterations_free(struct plumb_iterations *found);
 
 /* Do iterations take longer and longer? Yes, if the slope's error is less than half of the slope,

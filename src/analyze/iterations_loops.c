@@ -153,6 +153,13 @@ by_first_round(const void *x, const void *y)
 	       (a->rounds.items[0].start < b->rounds.items[0].start);
 }
 
+void
+plumb_iterations_order(struct plumb_loops *loops)
+{
+	if (loops->count)
+		qsort(loops->items, loops->count, sizeof *loops->items, by_first_round);
+}
+
 /* Lets rounds begin where iterations do, the longest first. A loop may take rounds of shorter ones,
  * which were found in a part of one of its own. */
 static int
@@ -198,8 +205,7 @@ plumb_iterations_loops(const struct plumb_iteration_work *work,
 		code = plumb_iterations_mark_layers(names, loops);
 	if (!code)
 		choose_loops(work, names, loops);
-	if (loops->count)
-		qsort(loops->items, loops->count, sizeof *loops->items, by_first_round);
+	plumb_iterations_order(loops);
 	return code;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this analysis share: iterations.c finds tracks and their work, _loops.c the
- * loops of a track and their levels, _within.c tells steps from their layers, _stretches.c says
+ * loops of a track and their levels, _host.c those of threads, _marked.c where a thread marks
+ * them, _within.c tells steps from their layers, _stretches.c says
  * what lies where, _start.c finds where an iteration begins, _metrics.c measures them. */
 #ifndef PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 #define PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
@@ -30,6 +31,7 @@ struct plumb_iteration_work {
 	const struct plumb_profile *profile;
 	struct plumb_track_index *tracks;
 	const struct plumb_span *spans;
+	bool host; /* it is a thread's: operators and ranges take the place of kernels */
 	PLUMB_VEC(uint32_t) kernels;                   /* of the main track, by start: spans */
 	PLUMB_VEC(struct plumb_iteration_copy) copies; /* from the host, by start */
 	/* Merged: any work of the device, copies from the host, kernels on other streams. */
@@ -52,6 +54,10 @@ struct plumb_iteration_names {
 /* Finds the outermost loops of a track, in order of time. Rounds begin where iterations do. */
 int plumb_iterations_loops(const struct plumb_iteration_work *work,
                            const struct plumb_iteration_names *names, struct plumb_loops *loops);
+/* Orders LOOPS by where their first round begins. */
+void plumb_iterations_order(struct plumb_loops *loops);
+/* Frees what plumb_iterations_levels and plumb_iterations_cut gave TRACK. */
+void plumb_iteration_track_free_loops(struct plumb_iteration_track *track);
 /* Puts loops within the rounds of another in its place, if the program says that these are its
  * steps: epochs. */
 int plumb_iterations_split(const struct plumb_iteration_work *work,
@@ -80,6 +86,20 @@ int plumb_iterations_cut(const struct plumb_iteration_work *work,
  * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */
 int plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *text,
                           struct plumb_loop *loop, int32_t *places, uint32_t *phase);
+
+enum plumb_marked_rounds {
+	PLUMB_ROUNDS_UNMARKED,
+	PLUMB_ROUNDS_STEPS, /* by a framework's profiler */
+	PLUMB_ROUNDS_EVEN,  /* by ranges that come evenly */
+};
+/* Are there several of an optimizer's steps in each of the marks of GROUP, as in epochs? */
+bool
+plumb_iterations_hold_steps(const struct plumb_marks *marks, const struct plumb_mark_group *group);
+/* Finds the loops whose rounds the thread of WORK marks; `phase` of each is its group of marks, and
+ * `match` is NAN. The marks of the thread are those of the index. */
+int plumb_iterations_marked(const struct plumb_iteration_work *work,
+                            const struct plumb_iteration_names *names,
+                            enum plumb_marked_rounds rounds, struct plumb_loops *loops);
 
 /* Measures LEVEL's items, whose rounds are known, and fills in what follows from them. */
 int plumb_iterations_measure(const struct plumb_iteration_work *work, const struct plumb_loop *loop,

@@ -31,15 +31,18 @@ static int64_t *
 find_launches(const struct plumb_iteration_work *work)
 {
 	const struct plumb_profile *p = work->profile;
-	const struct plumb_launches *launches = plumb_track_index_launches(work->tracks);
+	const struct plumb_launches *launches =
+		work->host ? NULL : plumb_track_index_launches(work->tracks);
 	uint32_t process = process_of(work);
-	int64_t *times =
-		launches ? malloc(((size_t)work->kernels.count + 1) * sizeof *times) : NULL;
+	int64_t *times = launches || work->host
+	                         ? malloc(((size_t)work->kernels.count + 1) * sizeof *times)
+	                         : NULL;
 
 	for (uint32_t i = 0; times && i < work->kernels.count; i++) {
 		const struct plumb_span *op = plumb_iteration_kernel(work, i);
-		uint32_t call =
-			plumb_launch_before(launches, process, op->correlation, op->start_ns);
+		uint32_t call = work->host ? work->kernels.items[i]
+		                           : plumb_launch_before(launches, process, op->correlation,
+		                                                 op->start_ns);
 
 		times[i] = call != PLUMB_NONE ? p->spans[call].start_ns
 		           : i                ? times[i - 1]
@@ -57,6 +60,7 @@ struct turn {
 	double *most; /* by place: the longest of them, which one slow iteration may have made */
 	uint32_t *seen, *votes;
 	int32_t period, rounds;
+	uint32_t stretches; /* without a long pause */
 };
 
 /* A vote for the place of the first kernel whose time is NS or later; TIMES by kernel, NULL: their
@@ -136,7 +140,8 @@ by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct
 {
 	const struct plumb_marks *marks = plumb_track_index_marks(work->tracks, process_of(work));
 	int64_t *launches = marks && marks->groups.count ? find_launches(work) : NULL;
-	struct plumb_marks_loop loop = { .iterations = (uint32_t)turn->rounds };
+	struct plumb_marks_loop loop = { .iterations = (uint32_t)turn->rounds,
+		                         .stretches = turn->stretches };
 	uint32_t group = PLUMB_NONE;
 
 	if (launches && find_loop(work, places, launches, &loop))
@@ -205,6 +210,10 @@ plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *te
 	struct turn turn = { .period = loop->period, .rounds = (int32_t)loop->rounds.count };
 	int code = plumb_loop_places(loop, text, count, places);
 
+	for (uint32_t r = 0; r < loop->rounds.count; r++)
+		turn.stretches +=
+			!r || loop->rounds.items[r].start - loop->rounds.items[r - 1].end >
+				      PLUMB_LOOP_APART * loop->period;
 	turn.gap = calloc((size_t)loop->period, sizeof *turn.gap);
 	turn.most = calloc((size_t)loop->period, sizeof *turn.most);
 	turn.seen = calloc((size_t)loop->period, sizeof *turn.seen);

@@ -22,8 +22,8 @@
 
 #include "analyze/host_steps.h"
 #include "analyze/iterations.h"
+#include "analyze/late_few.h"
 #include "base/format.h"
-#include "base/search.h"
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
@@ -34,11 +34,8 @@
 #define LITTLE 0.5        /* of what the others wait: late ranks wait less */
 #define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
 #define SAVING_MOST 9e18
-#define FEW_MOST 0.25  /* of the steps: then it is said in how many a rank is late, */
-#define FEW_HOLD 0.8   /* if these have so much of the waiting, */
-#define FEW_LEAST 0.25 /* and each so much of what the worst one has */
-#define LISTED 64      /* ranks in the evidence, and all that come late */
-#define NAMED 4        /* ranks in a title */
+#define LISTED 64 /* ranks in the evidence, and all that come late */
+#define NAMED 4   /* ranks in a title */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "ranks.waiting", 0.05, "share",
@@ -67,12 +64,12 @@ count_sets(const struct plumb_rank_waits *w, int64_t from, int64_t to)
 static int
 find_loop(struct plumb_late *l)
 {
-	struct plumb_iterations found;
-	int code = plumb_iterations_find(l->study->profile, NULL, &found, NULL);
+	const struct plumb_iterations *found = plumb_study_iterations(l->study);
+	int code = found ? 0 : PLUMB_ESYSTEM;
 	uint32_t most = 0;
 
-	for (uint32_t t = 0; !code && t < found.count; t++) {
-		const struct plumb_iteration_track *track = &found.tracks[t];
+	for (uint32_t t = 0; !code && t < found->count; t++) {
+		const struct plumb_iteration_track *track = &found->tracks[t];
 		const struct plumb_iteration_level *level = &track->levels[0];
 
 		if (track->role != PLUMB_ROLE_MAIN || !track->level_count || level->count < 3 ||
@@ -98,7 +95,6 @@ find_loop(struct plumb_late *l)
 				                            : l->to_ns;
 		}
 	}
-	plumb_iterations_free(&found);
 	return code;
 }
 
@@ -140,7 +136,7 @@ find_scale(struct plumb_late *l, const unsigned char *is)
 	l->scale = seen && counted > seen ? (double)counted / (double)seen : 1;
 	if (!isnan(l->steps))
 		return 0;
-	if (!plumb_host_steps_find(l->study->profile, &marked)) {
+	if (!plumb_host_steps_marked(l->study->profile, &marked)) {
 		plumb_host_steps_free(&marked);
 		return PLUMB_ESYSTEM;
 	}
@@ -152,12 +148,6 @@ find_scale(struct plumb_late *l, const unsigned char *is)
 
 /* ---- who waits for whom ---- */
 
-static bool
-is_in(const struct plumb_late *l, const struct plumb_rank_set *set)
-{
-	return set->end_ns > l->from_ns && set->end_ns <= l->to_ns;
-}
-
 static void
 add_waits(struct plumb_late *l)
 {
@@ -166,7 +156,7 @@ add_waits(struct plumb_late *l)
 	for (uint32_t i = 0; i < w->sets.count; i++) {
 		const struct plumb_rank_set *set = &w->sets.items[i];
 
-		if (set->pair || !is_in(l, set))
+		if (set->pair || !plumb_late_has(l, set))
 			continue;
 		l->times[set->last] += set->most_ns >= l->notable_ns;
 		for (uint32_t k = 0; k < set->wait_count; k++) {
@@ -281,57 +271,6 @@ name_wait(const struct plumb_late *l, double ns, char *text, size_t size)
 	return text;
 }
 
-/* Steps in which late ranks are waited for, if these are few. */
-struct few {
-	uint32_t steps; /* 0: they are not few, or not known */
-	double ns;      /* that each of the others waits in one of them, in the mean */
-};
-
-/* In most steps little is waited, and in a few much. */
-static bool
-find_few(const struct plumb_late *l, uint32_t late, struct few *few)
-{
-	double *waited = calloc((size_t)l->ends.count + 1, sizeof *waited);
-	double most = 0, sum = 0, held = 0;
-
-	*few = (struct few){ 0 };
-	for (uint32_t i = 0; waited && i < l->waits.sets.count; i++) {
-		const struct plumb_rank_set *set = &l->waits.sets.items[i];
-		uint32_t step = plumb_search(k, l->ends.count, l->ends.items[k] < set->end_ns);
-
-		if (set->pair || !is_in(l, set) || !l->late[set->last] || step >= l->ends.count)
-			continue;
-		for (uint32_t k = 0; k < set->wait_count; k++)
-			waited[step] += (double)l->waits.waits.items[set->first_wait + k].ns;
-	}
-	for (uint32_t i = 0; waited && i < l->ends.count; i++) {
-		most = fmax(most, waited[i]);
-		sum += waited[i];
-	}
-	for (uint32_t i = 0; waited && i < l->ends.count; i++)
-		if (waited[i] > 0 && waited[i] >= FEW_LEAST * most) {
-			held += waited[i];
-			few->steps++;
-		}
-	few->ns = few->steps ? held / few->steps / (l->taking_part - late) : 0;
-	if (held < FEW_HOLD * sum || few->steps > FEW_MOST * l->ends.count)
-		few->steps = 0;
-	free(waited);
-	return waited;
-}
-
-/* "in 1 of 100 steps, 60.0 ms," */
-static const char *
-name_few(const struct plumb_late *l, const struct few *few, char *text, size_t size)
-{
-	char wait[PLUMB_FORMAT_SIZE];
-
-	snprintf(text, size, "in %" PRIu32 " of %" PRIu32 " steps, %s%s,", few->steps,
-	         l->ends.count, plumb_format_time(wait, llround(few->ns)),
-	         few->steps == 1 ? "" : " each");
-	return text;
-}
-
 /* The operation of NAME, which may be a kernel's. */
 static const char *
 operation_of(const struct plumb_late *l, uint32_t name)
@@ -363,7 +302,7 @@ find_operation(const struct plumb_late *l, bool late, struct operation *top)
 		const char *name = operation_of(l, set->name);
 		uint32_t at = 0;
 
-		if (set->pair || !is_in(l, set))
+		if (set->pair || !plumb_late_has(l, set))
 			continue;
 		while (at < found.count && strcmp(found.items[at].name, name) != 0)
 			at++;
@@ -566,7 +505,7 @@ saving_of(const struct plumb_late *l, uint32_t late)
 	for (uint32_t i = 0; late == 1 && i < l->waits.sets.count; i++) {
 		const struct plumb_rank_set *set = &l->waits.sets.items[i];
 
-		if (!set->pair && is_in(l, set) && l->late[set->last] && set->wait_count)
+		if (!set->pair && plumb_late_has(l, set) && l->late[set->last] && set->wait_count)
 			sum += (double)set->least_ns;
 	}
 	return fmin((late == 1 && sum < most ? sum : most) * l->scale, SAVING_MOST);
@@ -580,14 +519,14 @@ draft_late(struct plumb_late *l, uint32_t late)
 	struct plumb_late_why why;
 	struct operation op;
 	struct plumb_draft draft;
-	struct few few;
+	struct plumb_late_few few;
 	uint32_t worst = PLUMB_NONE, waiting = l->taking_part - late;
 
 	for (uint32_t r = 0; r < l->waits.count; r++)
 		if (l->late[r] && (worst == PLUMB_NONE || l->caused[r] > l->caused[worst]))
 			worst = r;
 	if (plumb_late_explain(l, worst, &why) < 0 || !find_operation(l, true, &op) ||
-	    !find_few(l, late, &few))
+	    !plumb_late_find_few(l, late, &few))
 		return PLUMB_ESYSTEM;
 	describe_why(l, &why, late == 1, why_text, sizeof why_text);
 	plumb_draft_begin(&draft, "late", why.context);
@@ -596,7 +535,7 @@ draft_late(struct plumb_late *l, uint32_t late)
 	name_ranks(l, true, who, sizeof who);
 	plumb_draft_title(&draft, "%s %s %s for %s%s (late to %s %" PRIu64 " of %" PRIu64 " times)",
 	                  others, waiting == 1 ? "waits" : "wait",
-	                  few.steps ? name_few(l, &few, wait, sizeof wait)
+	                  few.steps ? plumb_late_name_few(l, &few, wait, sizeof wait)
 	                            : name_wait(l, waited, wait, sizeof wait),
 	                  who, why_text, op.name, op.late, op.all);
 	plumb_draft_advice(&draft, "%s", advice_for(&why));
@@ -671,6 +610,7 @@ find_pipeline(struct plumb_late *l)
 	double whole = (double)(l->to_ns - l->from_ns), limit;
 	uint32_t least = PLUMB_NONE, most = PLUMB_NONE;
 	char busiest[40], idlest[40], part[PLUMB_FORMAT_SIZE], other[PLUMB_FORMAT_SIZE];
+	char time[PLUMB_FORMAT_SIZE];
 	struct operation none = { .name = "SendRecv" };
 	struct plumb_draft draft;
 
@@ -679,7 +619,7 @@ find_pipeline(struct plumb_late *l)
 	for (uint32_t i = 0; i < w->sets.count; i++) {
 		const struct plumb_rank_set *set = &w->sets.items[i];
 
-		if (!set->pair || !is_in(l, set))
+		if (!set->pair || !plumb_late_has(l, set))
 			continue;
 		none.all++;
 		for (uint32_t k = 0; k < set->wait_count; k++)
@@ -699,13 +639,15 @@ find_pipeline(struct plumb_late *l)
 	}
 	plumb_draft_begin(&draft, "pipeline", 0);
 	plumb_draft_key(&draft, "pipeline");
-	plumb_draft_title(&draft,
-	                  "%s waits %s of the time in sends and receives, %s only %s: %s sets the "
-	                  "pace of the pipeline",
-	                  name_rank(l, most, idlest, sizeof idlest),
-	                  plumb_format_share(part, (double)waited[most], whole),
-	                  name_rank(l, least, busiest, sizeof busiest),
-	                  plumb_format_share(other, (double)waited[least], whole), busiest);
+	plumb_draft_title(
+		&draft,
+		"%s waits in sends and receives for %s of the %s that are compared, %s only for "
+		"%s: %s sets the pace of the pipeline",
+		name_rank(l, most, idlest, sizeof idlest),
+		plumb_format_share(part, (double)waited[most], whole),
+		plumb_format_time(time, llround(whole)),
+		name_rank(l, least, busiest, sizeof busiest),
+		plumb_format_share(other, (double)waited[least], whole), busiest);
 	plumb_draft_advice(&draft,
 	                   "In a pipeline, stages wait by design: at the start and the end of each "
 	                   "step, and whenever one stage takes longer than the others. Move layers "

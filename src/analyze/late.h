@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What late.c (who comes late) and late_why.c (why) share. Private to analyze/. */
+/* What late.c (who comes late), late_few.c (in how many steps) and late_why.c (why) share. Private
+ * to analyze/. */
 #ifndef PLUMB_ANALYZE_LATE_H
 #define PLUMB_ANALYZE_LATE_H
 
@@ -22,6 +23,13 @@ struct plumb_late {
 	struct plumb_rank_sums *sums;
 	uint32_t taking_part; /* ranks with collectives of several ranks in it */
 };
+
+/* Is SET in what is looked at? */
+static inline bool
+plumb_late_has(const struct plumb_late *late, const struct plumb_rank_set *set)
+{
+	return set->end_ns > late->from_ns && set->end_ns <= late->to_ns;
+}
 
 enum plumb_late_cause {
 	PLUMB_LATE_UNKNOWN,

@@ -202,6 +202,7 @@ static int
 draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, const struct busy *b)
 {
 	char name[900], host[PLUMB_FORMAT_SIZE], gpu[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+	char span[PLUMB_FORMAT_SIZE];
 	struct plumb_study *s = l->study;
 	const struct plumb_framework_names *framework = plumb_framework_of_operators(s->profile);
 	uint32_t member = plumb_units_member(s, units, unit, b->best);
@@ -212,12 +213,14 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	plumb_units_key(s, units, unit, &draft);
 	plumb_draft_title(
 		&draft,
-		"%s%s%s keeps the CPU busy for %s and the GPU %s%s; the GPU idles %s of the time",
+		"%s%s%s keeps the CPU busy for %s and the GPU %s%s; the GPU idles %s of the %s "
+		"from its first work to its last",
 		kind ? plumb_startup_words[kind] : "", kind ? ": " : "",
 		plumb_units_title(s, member, name, sizeof name), plumb_format_time(host, b->host),
 		b->gpu > 0 ? "for " : "not at all",
 		b->gpu > 0 ? plumb_format_time(gpu, b->gpu) : "",
-		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
+		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
+		plumb_format_time(span, s->span_ns));
 	plumb_draft_advice(
 		&draft, "%s",
 		kind ? "A new shape, type or constant compiles again. Pad batches to a few sizes, "
@@ -316,6 +319,7 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
            const struct plumb_stat *waits, struct plumb_tally *calls)
 {
 	char where[420], count[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+	char span[PLUMB_FORMAT_SIZE];
 	struct plumb_study *s = l->study;
 	struct plumb_draft draft;
 
@@ -324,10 +328,13 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 	plumb_draft_key(&draft, "%s", where);
 	plumb_study_line_at(s, line, context, where, sizeof where);
 	plumb_draft_title(
-		&draft, "%s waits for the GPU %s times, %s in all; the GPU idles %s of the time",
+		&draft,
+		"%s waits for the GPU %s times, %s in all; the GPU idles %s of the %s from its "
+		"first work to its last",
 		line == PLUMB_NONE ? "the program" : where,
 		plumb_format_count(count, (int64_t)wait->count), plumb_format_time(time, wait->sum),
-		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
+		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
+		plumb_format_time(span, s->span_ns));
 	plumb_draft_advice(
 		&draft, "While the host waits it starts nothing, and then the GPU has nothing to "
 			"do until new work arrives. Read results (.item(), .cpu(), print, a "
@@ -410,7 +417,9 @@ draft_idle(struct latency *l)
 	for (uint32_t c = 0; c < s->profile->contexts_count; c++)
 		host = plumb_add(host, l->host[c]);
 	plumb_draft_begin(&draft, "idle", 0);
-	plumb_draft_key(&draft, "idle");
+	/* Loops may idle for reasons of their own. The line is by chance, its function less. */
+	plumb_draft_key(&draft, "idle%s%s", is_cause ? " " : "",
+	                is_cause ? plumb_frame_label(s->profile, looks.line) : "");
 	plumb_draft_title(&draft, "the GPU idles %s of the %s from its first work to its last%s",
 	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
 	                  plumb_format_time(span, s->span_ns), looked);

@@ -27,10 +27,10 @@ draft_level(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_step_name(moments, key, name, sizeof name);
 	plumb_draft_begin(&draft, "intervals", key->context == PLUMB_NONE ? 0 : key->context);
 	plumb_draft_key(&draft, "%s", plumb_step_about(moments, key, about, sizeof about));
-	plumb_draft_title(&draft, "the GPU waits %s for the host %s; the longest part, %s, is %s",
-	                  plumb_format_time(time, filled->all.ns), what[filled->what],
-	                  plumb_format_share(share, (double)shown[0].ns, (double)filled->all.ns),
-	                  name);
+	plumb_draft_title(
+		&draft, "the GPU waits %s for the host %s; the longest part, %s of it, is %s",
+		plumb_format_time(time, filled->all.ns), what[filled->what],
+		plumb_format_share(share, (double)shown[0].ns, (double)filled->all.ns), name);
 	plumb_draft_advice(
 		&draft, "%s",
 		(double)shown[0].ns >= SINGLE * (double)filled->all.ns
@@ -100,13 +100,12 @@ look_at(struct latency *l, const struct plumb_iteration_track *track,
 int
 plumb_latency_intervals(struct latency *l)
 {
-	struct plumb_iterations found;
+	const struct plumb_iterations *found = plumb_study_iterations(l->study);
 	struct plumb_moments_shared shared = { 0 };
-	int code = plumb_iterations_find(l->study->profile, NULL, &found, NULL);
+	int code = found ? 0 : PLUMB_ESYSTEM;
 
-	for (uint32_t t = 0; !code && t < found.count; t++)
-		code = look_at(l, &found.tracks[t], &shared);
+	for (uint32_t t = 0; !code && t < found->count; t++)
+		code = look_at(l, &found->tracks[t], &shared);
 	plumb_moments_unshare(&shared);
-	plumb_iterations_free(&found);
 	return code;
 }

@@ -171,7 +171,7 @@ plumb_latency_loading(struct latency *l)
 {
 	struct plumb_study *s = l->study;
 	const struct plumb_profile *p = s->profile;
-	char where[420], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	char where[420], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE], whole[120];
 	uint32_t best = PLUMB_NONE, line;
 	struct plumb_draft draft;
 	int64_t ns = 0;
@@ -196,9 +196,10 @@ plumb_latency_loading(struct latency *l)
 	plumb_draft_begin(&draft, "loading", best);
 	plumb_draft_key(&draft, "%s", plumb_study_key(s, line, where, sizeof where));
 	plumb_study_under(s, " at ", line, where, sizeof where);
-	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of the time",
-	                  where, plumb_format_time(time, ns),
-	                  plumb_format_share(share, (double)ns, (double)s->scale_ns));
+	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of %s", where,
+	                  plumb_format_time(time, ns),
+	                  plumb_format_share(share, (double)ns, (double)s->scale_ns),
+	                  plumb_study_scale(s, whole, sizeof whole));
 	plumb_draft_advice(&draft, "%s", l->framework->loading);
 	plumb_json_key_text(draft.evidence, "metric",
 	                    l->sampled ? "cpu.time + wait.time" : "op.time");

@@ -58,11 +58,11 @@ static const char *const advice[PLUMB_STARTUP_KINDS] = {
 
 /* ---- which thread ---- */
 
-static bool
-is_host_time(uint32_t metric, uint32_t chosen)
+bool
+plumb_startup_is_metric(const struct plumb_startup *startup, uint32_t metric)
 {
-	return metric == chosen ||
-	       (metric == PLUMB_METRIC_WAIT_TIME && chosen == PLUMB_METRIC_CPU_TIME);
+	return metric == startup->metric ||
+	       (metric == PLUMB_METRIC_WAIT_TIME && startup->metric == PLUMB_METRIC_CPU_TIME);
 }
 
 /* By process: how much of METRIC its main thread has. Malloced. */
@@ -159,6 +159,22 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 	}
 }
 
+unsigned char *
+plumb_startup_kinds(const struct plumb_profile *p)
+{
+	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
+	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where);
+
+	if (kinds && where)
+		find_kinds(p, kinds, where);
+	if (!where) {
+		free(kinds);
+		kinds = NULL;
+	}
+	free(where);
+	return kinds;
+}
+
 /* Is it time of the thread that counts? host.time at the root is of no known place. */
 static bool
 is_counted(const struct plumb_profile *p, const struct plumb_value *v,
@@ -166,7 +182,7 @@ is_counted(const struct plumb_profile *p, const struct plumb_value *v,
 {
 	const struct plumb_track *t = v->track < p->tracks_count ? &p->tracks[v->track] : NULL;
 
-	return t && is_host_time(v->metric, startup->metric) && v->sum > 0 &&
+	return t && plumb_startup_is_metric(startup, v->metric) && v->sum > 0 &&
 	       (v->context || v->metric != PLUMB_METRIC_HOST_TIME) &&
 	       t->kind == PLUMB_TRACK_THREAD && t->process == startup->process &&
 	       t->process < p->processes_count && t->tid == p->processes[t->process].pid;

@@ -27,6 +27,13 @@ struct plumb_startup {
  * enough. */
 bool plumb_startup_is_known(const struct plumb_startup *startup);
 
+/* Is METRIC of the times? */
+bool plumb_startup_is_metric(const struct plumb_startup *startup, uint32_t metric);
+
+/* What each context is for, of itself or of what it lies under: an enum plumb_startup_kind by
+ * context. Malloced; NULL: no memory. */
+unsigned char *plumb_startup_kinds(const struct plumb_profile *profile);
+
 /* What it is called: "compiling". */
 extern const char *const plumb_startup_words[PLUMB_STARTUP_KINDS];
 

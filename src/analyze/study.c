@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,7 @@ plumb_study_free(struct plumb_study *study)
 		plumb_vec_free(&study->findings->about);
 		plumb_vec_free(&study->findings->rows);
 		plumb_pool_free(study->findings->texts);
+		plumb_iterations_free(&study->findings->iterations);
 		free(study->findings);
 	}
 	free(study);
@@ -186,6 +188,37 @@ double
 plumb_study_threshold(const struct plumb_study *study, const char *name)
 {
 	return plumb_thresholds_get(study->findings->thresholds, name);
+}
+
+const char *
+plumb_study_scale(const struct plumb_study *study, char *text, size_t size)
+{
+	char time[PLUMB_FORMAT_SIZE];
+
+	plumb_format_time(time, study->scale_ns);
+	if (study->span_ns != PLUMB_UNKNOWN && study->span_ns > 0)
+		snprintf(text, size, "the %s from the GPU's first work to its last", time);
+	else if (study->gpu_ns <= 0 && study->profile->run.wall_ns > 0)
+		snprintf(text, size, "the %s's %s", study->profile->window.kind ? "window" : "run",
+		         time);
+	else
+		snprintf(text, size, "the GPU's %s of kernels and copies", time);
+	return text;
+}
+
+const struct plumb_iterations *
+plumb_study_iterations(const struct plumb_study *study)
+{
+	struct plumb_study_findings *f = study->findings;
+
+	if (!f->have_iterations) {
+		if (plumb_iterations_find(study->profile, NULL, &f->iterations, NULL) < 0) {
+			plumb_iterations_free(&f->iterations);
+			return NULL;
+		}
+		f->have_iterations = true;
+	}
+	return &f->iterations;
 }
 
 int64_t
@@ -416,11 +449,13 @@ plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *d
 uint32_t
 plumb_study_severity(const struct plumb_study *study, int64_t saving_ns, double confidence)
 {
+	int64_t whole =
+		study->main_scale_ns > study->scale_ns ? study->main_scale_ns : study->scale_ns;
 	double part;
 
-	if (saving_ns == PLUMB_UNKNOWN || study->scale_ns <= 0 || !(confidence >= 0.3))
+	if (saving_ns == PLUMB_UNKNOWN || whole <= 0 || !(confidence >= 0.3))
 		return PLUMB_NOTE;
-	part = (double)saving_ns / (double)study->scale_ns;
+	part = (double)saving_ns / (double)whole;
 	return part >= 0.2 ? PLUMB_SERIOUS : part >= 0.05 ? PLUMB_WARNING : PLUMB_NOTE;
 }
 
@@ -453,9 +488,9 @@ add_finding(struct plumb_study *study, struct plumb_draft *draft)
 	struct plumb_finding_text *added;
 	struct plumb_study_about *about;
 	char id[PLUMB_FINDING_ID];
-	bool ok = true;
+	bool ok = true, judged = !draft->severity || study->main_scale_ns;
 
-	if (!row.severity)
+	if (judged)
 		row.severity = plumb_study_severity(study, draft->saving_ns, draft->confidence);
 	plumb_finding_id(id, study->profile, row.rule, draft->cause, draft->key, draft->context);
 	row.id = keep_text(study, id, &ok);
@@ -474,7 +509,7 @@ add_finding(struct plumb_study *study, struct plumb_draft *draft)
 		                             .device_gone = draft->device_gone,
 		                             .tells = draft->tells,
 		                             .idle_ns = draft->idle_ns,
-		                             .judged = !draft->severity };
+		                             .judged = judged };
 	draft->about = NULL;
 	return true;
 }
@@ -531,6 +566,72 @@ plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t 
 }
 
 /* The index with the most; frames + 1 where there is nothing. */
+bool
+plumb_is_same_function(const struct plumb_profile *p, uint32_t a, uint32_t b)
+{
+	return p->frames[a].kind == p->frames[b].kind && p->frames[a].name == p->frames[b].name &&
+	       p->frames[a].file == p->frames[b].file;
+}
+
+static void
+move_tally(struct plumb_tally *tally, uint32_t from, uint32_t to)
+{
+	tally->ns[to] = plumb_add(tally->ns[to], tally->ns[from]);
+	tally->count[to] += tally->count[from];
+	tally->ns[from] = 0;
+	tally->count[from] = 0;
+}
+
+static int
+by_function(const void *left, const void *right, void *profile)
+{
+	const struct plumb_profile *p = profile;
+	const struct plumb_frame *a = &p->frames[*(const uint32_t *)left],
+				 *b = &p->frames[*(const uint32_t *)right];
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	return a->file < b->file ? -1 : a->file > b->file;
+}
+
+/* Joins the COUNT lines of one function. */
+static void
+join_function(const uint32_t *lines, uint32_t count, struct plumb_tally *const *tallies)
+{
+	uint32_t most = lines[0];
+
+	for (uint32_t i = 1; i < count; i++)
+		if (tallies[0]->ns[lines[i]] > tallies[0]->ns[most] ||
+		    (tallies[0]->ns[lines[i]] == tallies[0]->ns[most] && lines[i] < most))
+			most = lines[i];
+	for (uint32_t i = 0; i < count; i++)
+		for (int t = 0; lines[i] != most && tallies[t]; t++)
+			move_tally(tallies[t], lines[i], most);
+}
+
+int
+plumb_tally_join_functions(const struct plumb_study *study, struct plumb_tally *const *tallies)
+{
+	const struct plumb_profile *p = study->profile;
+	uint32_t *lines = malloc(((size_t)p->frames_count + 1) * sizeof *lines);
+
+	if (!lines)
+		return PLUMB_ESYSTEM;
+	for (uint32_t f = 0; f < p->frames_count; f++)
+		lines[f] = f;
+	qsort_r(lines, p->frames_count, sizeof *lines, by_function, (void *)(uintptr_t)p);
+	for (uint32_t from = 0, to; from < p->frames_count; from = to) {
+		for (to = from + 1; to < p->frames_count; to++)
+			if (!plumb_is_same_function(p, lines[from], lines[to]))
+				break;
+		join_function(lines + from, to - from, tallies);
+	}
+	free(lines);
+	return 0;
+}
+
 static uint32_t
 find_greatest(const struct plumb_tally *tally)
 {

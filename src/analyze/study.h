@@ -21,6 +21,8 @@
 #include "analyze/divide.h"
 #include "base/json.h"
 
+struct plumb_iterations;
+
 struct plumb_study {
 	const struct plumb_profile *profile;
 	const struct plumb_profile *whole; /* that `profile` is a window of, or `profile` */
@@ -41,6 +43,9 @@ struct plumb_study {
 	/* The whole that a saving is compared with: span_ns, else the wall time, else gpu_ns +
 	 * copy_ns. */
 	int64_t scale_ns;
+	/* Of a loop next to the main one: what savings of the main one are compared with. Then what
+	 * saves as much is as severe in both. 0: it is no such loop. */
+	int64_t main_scale_ns;
 	uint32_t path_spans; /* max spans in the path */
 	bool traced; /* there are spans of threads and of streams, so their path bounds savings */
 	struct plumb_study_findings *findings; /* study_private.h */
@@ -63,6 +68,13 @@ void
 plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats);
 
 double plumb_study_threshold(const struct plumb_study *study, const char *name);
+
+/* scale_ns in words, for a share of it: "the run's 8.84 s". */
+const char *plumb_study_scale(const struct plumb_study *study, char *text, size_t size);
+
+/* The iterations of the profile, found when the first analysis asks. They belong to the study.
+ * NULL: no memory. */
+const struct plumb_iterations *plumb_study_iterations(const struct plumb_study *study);
 
 /* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
 int64_t plumb_study_idle(const struct plumb_study *study);
@@ -138,7 +150,8 @@ unsigned char *plumb_draft_about(const struct plumb_study *study, struct plumb_d
 void plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *draft,
                                unsigned char *about);
 /* Adds the finding. If the draft sets no severity, the saving decides: serious from a fifth of
- * scale_ns, a warning from a twentieth, else a note. A confidence below 0.3 makes it a note. */
+ * scale_ns, a warning from a twentieth, else a note. A confidence below 0.3 makes it a note. In a
+ * loop next to the main one the saving decides in any case. */
 int plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft);
 
 /* bound.c: no finding saves more than the critical path would. PLUMB_ESYSTEM: no memory. */
@@ -154,6 +167,11 @@ struct plumb_tally {
 int plumb_tally_new(const struct plumb_study *study, struct plumb_tally *tally);
 void plumb_tally_free(struct plumb_tally *tally);
 void plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t count);
+/* Are these lines of one function? */
+bool plumb_is_same_function(const struct plumb_profile *profile, uint32_t a, uint32_t b);
+/* Joins the lines of each function, in all TALLIES (NULL at the end), at the line that has the most
+ * time in the first one. PLUMB_ESYSTEM: no memory. */
+int plumb_tally_join_functions(const struct plumb_study *study, struct plumb_tally *const *tallies);
 /* The frame with the most time, or PLUMB_NONE. Ties go to the lower number. */
 uint32_t plumb_tally_top(const struct plumb_tally *tally);
 /* Writes the MOST greatest to EVIDENCE under KEY, as [{"name" or "line": …, "ns": …, "count": …}],

@@ -4,6 +4,7 @@
 #ifndef PLUMB_ANALYZE_STUDY_PRIVATE_H
 #define PLUMB_ANALYZE_STUDY_PRIVATE_H
 
+#include "analyze/iterations.h"
 #include "analyze/study.h"
 #include "base/pool.h"
 #include "base/vec.h"
@@ -27,6 +28,8 @@ struct plumb_study_findings {
 	struct plumb_pool *texts;
 	const struct plumb_thresholds *thresholds;
 	const char *rule;
+	struct plumb_iterations iterations;
+	bool have_iterations;
 };
 
 /* The severity that the saving gives; see plumb_draft_end. */

@@ -65,6 +65,7 @@ find_parts(struct finding *f)
 				(struct plumb_windows_part){ .window = i,
 				                             .process = p->windows[i].process,
 				                             .extent = p->windows[i].iterations,
+				                             .range = PLUMB_NONE,
 				                             .gpu_loop = PLUMB_NONE,
 				                             .loop = PLUMB_NONE,
 				                             .around = PLUMB_NONE };
@@ -131,6 +132,28 @@ find_steps(const struct finding *f)
 			optimizer = marker == 1 ? fmax(optimizer, entry->calls) : optimizer;
 		}
 		part->steps = steps > 0 ? steps : optimizer;
+	}
+}
+
+/* The range that takes most of each part: it may be a step that the program marks. */
+static void
+find_ranges(const struct finding *f)
+{
+	const struct plumb_profile *p = f->profile;
+
+	for (uint32_t i = 0; i < p->window_values_count; i++) {
+		const struct plumb_window_value *v = &p->window_values[i];
+		uint32_t at = f->part_of[v->window];
+		struct plumb_windows_part *part = &f->found.parts[at];
+		double ns = (double)v->sum;
+		if (at == PLUMB_NONE || v->metric != PLUMB_METRIC_OP_DURATION || !v->count ||
+		    plumb_context_frame(p, v->context)->kind != PLUMB_FRAME_RANGE ||
+		    !(ns > part->range_ns))
+			continue;
+		part->range = v->context;
+		part->range_calls = (double)v->count;
+		part->range_ns = ns;
+		part->range_squares = v->m2 + ns * ns / (double)v->count;
 	}
 }
 
@@ -353,6 +376,7 @@ label_parts(struct finding *f, struct plumb_error *error)
 	if (!find_activities(f))
 		return plumb_fail_memory(error, "for the windows");
 	find_steps(f);
+	find_ranges(f);
 	code = find_gpu_loops(f, error);
 	if (code)
 		return code;

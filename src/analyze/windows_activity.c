@@ -6,6 +6,7 @@
 #define SAME_TIME 0.8
 #define SAME_CALLS 0.95
 #define MIXED 0.8
+#define NO_HOST 0.05 /* of the time and of the calls: next to none */
 #define AGREE 0.8
 #define ONCE 0.05        /* of the time: called once in an iteration */
 #define CANDIDATE 0.01   /* of the time: a context whose calls may be the iterations */
@@ -58,10 +59,12 @@ plumb_activity_free(struct plumb_activity *activity)
 static uint64_t
 place_of(const struct plumb_activity *activity, uint32_t i)
 {
-	const struct plumb_activity_entry *entry = &activity->entries.items[i];
+	const struct plumb_activity_entry *entry;
 
-	return i < activity->entries.count ? (uint64_t)entry->context << 1 | entry->gpu
-	                                   : UINT64_MAX;
+	if (i >= activity->entries.count)
+		return UINT64_MAX;
+	entry = &activity->entries.items[i];
+	return (uint64_t)entry->context << 1 | entry->gpu;
 }
 
 /* The entries of A and B in the next context; one of them may be zero. False: no more. */
@@ -121,16 +124,43 @@ share_of(double part, double whole)
 	return whole > 0 ? part / whole : 0;
 }
 
+/* The GPU's part. */
+static struct plumb_activity_entry
+sum_gpu(const struct plumb_activity *activity)
+{
+	struct plumb_activity_entry sum = { .gpu = true };
+
+	for (uint32_t i = 0; i < activity->entries.count; i++) {
+		sum.ns += activity->entries.items[i].gpu ? activity->entries.items[i].ns : 0;
+		sum.calls += activity->entries.items[i].gpu ? activity->entries.items[i].calls : 0;
+	}
+	return sum;
+}
+
+static bool
+is_without_host(const struct plumb_activity *activity, const struct plumb_activity_entry *gpu)
+{
+	return activity->calls > 0 && activity->ns - gpu->ns <= NO_HOST * activity->ns &&
+	       activity->calls - gpu->calls <= NO_HOST * activity->calls;
+}
+
 bool
 plumb_activity_same(const struct plumb_activity *a, const struct plumb_activity *b)
 {
+	struct plumb_activity_entry all_a = sum_gpu(a), all_b = sum_gpu(b), x, y;
+	bool gpu = is_without_host(a, &all_a) || is_without_host(b, &all_b);
 	double time = 0, calls = 0;
-	struct plumb_activity_entry x, y;
 	uint32_t at[2] = { 0, 0 };
 
+	if (!gpu) {
+		all_a = (struct plumb_activity_entry){ .ns = a->ns, .calls = a->calls };
+		all_b = (struct plumb_activity_entry){ .ns = b->ns, .calls = b->calls };
+	}
 	while (next_of(a, b, at, &x, &y)) {
-		time += fmin(share_of(x.ns, a->ns), share_of(y.ns, b->ns));
-		calls += fmin(share_of(x.calls, a->calls), share_of(y.calls, b->calls));
+		if (gpu && !x.gpu && !y.gpu)
+			continue;
+		time += fmin(share_of(x.ns, all_a.ns), share_of(y.ns, all_b.ns));
+		calls += fmin(share_of(x.calls, all_a.calls), share_of(y.calls, all_b.calls));
 	}
 	return time >= SAME_TIME || calls >= SAME_CALLS;
 }

@@ -26,7 +26,8 @@ bool plumb_activity_add(struct plumb_activity *into, const struct plumb_activity
 void plumb_activity_free(struct plumb_activity *activity);
 
 /* Do both do the same? Four fifths of the shares of their time overlap, or nearly all of the shares
- * of their calls. */
+ * of their calls. GPU work ends after the host's calls: if one of them has next to no work of the
+ * host, the GPU's alone counts. */
 bool plumb_activity_same(const struct plumb_activity *a, const struct plumb_activity *b);
 
 /* Are the calls of WHAT a mixture of A's and B's, as in the moment between them? The part that is

@@ -25,6 +25,7 @@ struct cutting {
 	struct plumb_windows_cuts *cuts;
 	struct plumb_iterations iterations;
 	struct plumb_host_steps steps;
+	bool host; /* without GPU work: loops are those of threads */
 };
 
 /* A main track whose loops are its process' windows. */
@@ -164,8 +165,9 @@ choose_loops(const struct cutting *c, struct lead *lead)
 	if (!lead->taken || !lead->windows)
 		return false;
 	for (uint32_t l = 0; l < track->loop_count; l++)
-		lead->taken[l] = track->loops[l].levels[0].count >= LEAST_ITERATIONS &&
-		                 has_calls(c, lead, l) && !is_within_step(c, lead, l);
+		lead->taken[l] =
+			track->loops[l].levels[0].count >= LEAST_ITERATIONS &&
+			(c->host || (has_calls(c, lead, l) && !is_within_step(c, lead, l)));
 	drop_short(lead);
 	return true;
 }
@@ -304,6 +306,8 @@ add_piece(struct cutting *c, uint32_t process, int64_t start, int64_t host, uint
 		count > first ? &c->cuts->pieces.items[count - 1] : NULL;
 	struct plumb_windows_piece *piece;
 
+	if (c->host)
+		start = host;
 	if (last && last->window == window)
 		return true;
 	if (last && start < last->start)
@@ -316,27 +320,27 @@ add_piece(struct cutting *c, uint32_t process, int64_t start, int64_t host, uint
 	return piece;
 }
 
-/* The pieces of PROCESS become stretches of their windows. */
+/* The pieces of PROCESS become stretches of their windows. The GPU may end after the process. */
 static bool
 add_stretches(struct cutting *c, uint32_t process)
 {
 	struct plumb_profile *p = c->profile;
+	int64_t over = p->processes[process].end_ns;
 
 	for (uint32_t i = c->cuts->processes[process].first; i < c->cuts->pieces.count; i++) {
 		const struct plumb_windows_piece *piece = &c->cuts->pieces.items[i];
 		struct plumb_windows_part *part = &c->found->parts[piece->window];
-		int64_t end = i + 1 < c->cuts->pieces.count ? piece[1].start
-		                                            : p->processes[process].end_ns;
+		int64_t start = piece->start < over ? piece->start : over;
+		int64_t end = i + 1 < c->cuts->pieces.count ? piece[1].start : over;
 		struct plumb_window_stretch *row;
-		if (end < piece->start)
-			end = piece->start;
+		end = end > over ? over : end < start ? start : end;
 		row = plumb_row_add(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_STRETCHES]);
 		if (!row)
 			return false;
-		*row = (struct plumb_window_stretch){ piece->window, piece->start, end };
-		part->start = piece->start < part->start ? piece->start : part->start;
+		*row = (struct plumb_window_stretch){ piece->window, start, end };
+		part->start = start < part->start ? start : part->start;
 		part->end = end > part->end ? end : part->end;
-		part->extent += end - piece->start;
+		part->extent += end - start;
 	}
 	return true;
 }
@@ -354,6 +358,22 @@ outermost(const struct plumb_profile *p, uint32_t call, int64_t from)
 		if (p->spans[i - 1].end_ns >= p->spans[call].end_ns)
 			start = p->spans[i - 1].start_ns;
 	return start;
+}
+
+/* When the thread LEAD begins what is around its operator or range at START. What came before ended
+ * at ENDED; PLUMB_UNKNOWN: nothing did, and what is around may be all of the run. */
+static int64_t
+thread_at(const struct cutting *c, const struct lead *lead, int64_t start, int64_t ended)
+{
+	const struct plumb_profile *p = c->profile;
+	uint32_t end = plumb_profile_first_span(p, lead->track->track + 1);
+	uint32_t i = span_at(p, lead->track->track, start);
+
+	/* What begins together is around what comes after it. */
+	while (i + 1 < end && p->spans[i + 1].start_ns == start)
+		i++;
+	return i == end ? start
+	                : outermost(p, i, ended == PLUMB_UNKNOWN ? start - lead->step : ended);
 }
 
 /* When the host begins what comes with the kernels from START on. ENDED: when the loop before them
@@ -377,6 +397,17 @@ host_at(const struct cutting *c, const struct lead *lead, int64_t start, int64_t
 		return host;
 	from = from > ended ? from : ended;
 	return next == PLUMB_NONE || from < host ? from : host;
+}
+
+/* The same for stretch S of LEAD, which is of a loop. */
+static int64_t
+stretch_at(const struct cutting *c, const struct lead *lead, uint32_t s)
+{
+	const struct plumb_iteration_stretch *stretch = &lead->track->stretches[s];
+
+	if (!c->host)
+		return host_at(c, lead, stretch->start_ns, PLUMB_UNKNOWN);
+	return thread_at(c, lead, stretch->start_ns, s ? stretch[-1].end_ns : PLUMB_UNKNOWN);
 }
 
 static bool
@@ -413,7 +444,8 @@ add_rest(struct cutting *c, struct lead *lead, int64_t ended, int64_t start)
 	if (lead->rest == PLUMB_NONE)
 		lead->rest = add_window(c, lead->process, PLUMB_WINDOW_REST, PLUMB_NONE);
 	return lead->rest != PLUMB_NONE &&
-	       add_piece(c, lead->process, ended, host_at(c, lead, start, ended), lead->rest);
+	       add_piece(c, lead->process, ended, c->host ? ended : host_at(c, lead, start, ended),
+	                 lead->rest);
 }
 
 static bool
@@ -432,8 +464,7 @@ cut_process(struct cutting *c, struct lead *lead)
 		ended = PLUMB_UNKNOWN;
 		if (loop == PLUMB_NONE)
 			continue;
-		ok = add_piece(c, lead->process, stretch->start_ns,
-		               host_at(c, lead, stretch->start_ns, PLUMB_UNKNOWN),
+		ok = add_piece(c, lead->process, stretch->start_ns, stretch_at(c, lead, s),
 		               lead->windows[loop]);
 		ended = stretch->end_ns;
 	}
@@ -534,6 +565,19 @@ cut_all(struct cutting *c, struct lead *leads, uint32_t main)
 	return ok;
 }
 
+static int
+find_iterations(struct cutting *c, struct plumb_error *error)
+{
+	int code = plumb_iterations_find(c->profile, NULL, &c->iterations, error);
+
+	c->host = !code && !c->iterations.count;
+	if (c->host) {
+		plumb_iterations_free(&c->iterations);
+		code = plumb_iterations_find_host(c->profile, &c->iterations, error);
+	}
+	return code;
+}
+
 int
 plumb_windows_cut(struct plumb_profile *profile, struct plumb_windows_finding *found,
                   struct plumb_windows_cuts *cuts, struct plumb_error *error)
@@ -541,7 +585,7 @@ plumb_windows_cut(struct plumb_profile *profile, struct plumb_windows_finding *f
 	struct cutting c = { .profile = profile, .found = found, .cuts = cuts };
 	struct lead *leads = calloc((size_t)profile->processes_count + 1, sizeof *leads);
 	uint32_t main = PLUMB_NONE;
-	int code = plumb_iterations_find(profile, NULL, &c.iterations, error);
+	int code = find_iterations(&c, error);
 	bool ok = leads;
 
 	*cuts = (struct plumb_windows_cuts){
@@ -550,7 +594,7 @@ plumb_windows_cut(struct plumb_profile *profile, struct plumb_windows_finding *f
 	for (uint32_t t = 0; !code && t < c.iterations.count; t++)
 		main = c.iterations.tracks[t].loop_count ? 0 : main;
 	if (ok && !code && main != PLUMB_NONE)
-		ok = cuts->processes && plumb_host_steps_find(profile, &c.steps) &&
+		ok = cuts->processes && (c.host || plumb_host_steps_marked(profile, &c.steps)) &&
 		     plumb_launches_find(profile, PLUMB_NONE, &cuts->launches) == 0 &&
 		     find_leads(&c, leads, &main) &&
 		     (main == PLUMB_NONE || cut_all(&c, leads, main));

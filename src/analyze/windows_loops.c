@@ -13,6 +13,10 @@
 #define BETWEEN 4 /* looks; nor are mixtures of their neighbours that are shorter */
 
 #define LEAST_STEPS 3    /* that a program marks in a part */
+#define LEAST_EVEN 8     /* calls of a range that comes evenly */
+#define FILLS 0.5        /* of the time: these calls */
+#define EVEN 0.5         /* of their mean: how much they deviate from it */
+#define NEAR 1.5         /* of their mean: the time between two parts that have such calls */
 #define MARKED 0.8       /* of a loop's time: has marks: its iterations, if calls agree */
 #define LEAST_WORK 0.001 /* of a part's time: in operators and kernels */
 #define LEAST_EXTENT 0.5 /* of a part's time: from its first work to its last */
@@ -40,9 +44,9 @@ is_loop(const struct plumb_windows_part *part)
 		return false;
 	if (part->gpu_loop != PLUMB_NONE)
 		return true;
-	if ((double)part->extent < LEAST_EXTENT * (double)wall_of(part))
+	if (!part->is_even && (double)part->extent < LEAST_EXTENT * (double)wall_of(part))
 		return false;
-	return part->steps >= LEAST_STEPS ||
+	return part->steps >= LEAST_STEPS || part->is_even ||
 	       (density_of(part) >= LEAST_WORK &&
 	        plumb_activity_repeats(&part->activity, 1, &iterations));
 }
@@ -94,6 +98,49 @@ put(const struct search *search, struct plumb_windows_part *part, uint32_t loop)
 	return plumb_activity_add(&into->activity, &part->activity);
 }
 
+/* ---- ranges that come evenly ---- */
+
+/* Parts [FIRST, *END) have calls of the same range, with little between. Do these come evenly, and
+ * do they fill the time? A burst of equal ranges in what is mostly something else does not. */
+static bool
+is_even_run(const struct search *search, uint32_t first, uint32_t *end)
+{
+	const struct plumb_windows_part *parts = search->parts;
+	double calls = 0, ns = 0, squares = 0, wall = 0, mean;
+
+	*end = first;
+	for (uint32_t i = first; i < search->count; i++) {
+		if (parts[i].range != parts[first].range)
+			continue;
+		if (i > first && (double)(parts[i].start - parts[*end - 1].end) > NEAR * ns / calls)
+			break;
+		calls += parts[i].range_calls;
+		ns += parts[i].range_ns;
+		squares += parts[i].range_squares;
+		*end = i + 1;
+	}
+	wall = (double)(parts[*end - 1].end - parts[first].start);
+	mean = ns / calls;
+	return calls >= LEAST_EVEN && ns >= FILLS * wall &&
+	       squares / calls - mean * mean <= EVEN * EVEN * mean * mean;
+}
+
+/* One range for each iteration, and little else, may be all that a program has. */
+static void
+find_even(const struct search *search)
+{
+	for (uint32_t i = 0, end; i < search->count; i = end) {
+		end = i + 1;
+		if (search->parts[i].range == PLUMB_NONE || !is_even_run(search, i, &end))
+			continue;
+		for (uint32_t k = i; k < end; k++) {
+			search->parts[k].is_even = true;
+			if (search->parts[k].range != search->parts[i].range)
+				search->parts[k].range_calls = 0;
+		}
+	}
+}
+
 /* The loop that does what PART does, or PLUMB_NONE. */
 static uint32_t
 find_loop(const struct search *search, const struct plumb_windows_part *part)
@@ -117,7 +164,9 @@ put_loops(const struct search *search)
 		uint32_t loop;
 		if (!is_loop(part))
 			continue;
-		loop = find_loop(search, part);
+		/* Within a step that is longer than a look, no call ends. */
+		loop = part->is_even && !(part->range_calls > 0) ? part[-1].loop
+		                                                 : find_loop(search, part);
 		if (loop == PLUMB_NONE) {
 			struct plumb_windows_loop *added = plumb_vec_add(&search->finding->loops);
 			if (!added)
@@ -284,8 +333,8 @@ sum_loops(const struct search *search)
 {
 	for (uint32_t l = search->first_loop; l < search->finding->loops.count; l++) {
 		struct plumb_windows_loop *loop = &search->finding->loops.items[l];
-		double steps = 0;
-		int64_t marked = 0;
+		double steps = 0, even = 0;
+		int64_t marked = 0, filled = 0;
 		plumb_activity_free(&loop->activity);
 		loop->wall = 0;
 		loop->stretches = 0;
@@ -299,6 +348,8 @@ sum_loops(const struct search *search)
 			loop->stretches += !i || part[-1].loop != l;
 			steps += part->steps;
 			marked += part->steps >= LEAST_STEPS ? wall_of(part) : 0;
+			even += part->is_even ? part->range_calls : 0;
+			filled += part->is_even ? wall_of(part) : 0;
 			if (!plumb_activity_add(&loop->activity, &part->activity))
 				return false;
 		}
@@ -308,6 +359,9 @@ sum_loops(const struct search *search)
 		    (loop->iterations == PLUMB_UNKNOWN ||
 		     plumb_activity_fits(&loop->activity, steps, loop->stretches)))
 			loop->iterations = (int64_t)llround(steps);
+		else if (loop->iterations == PLUMB_UNKNOWN && even < 9e18 &&
+		         (double)filled > MARKED * (double)loop->wall)
+			loop->iterations = (int64_t)llround(even);
 	}
 	return true;
 }
@@ -338,6 +392,7 @@ plumb_windows_loops(struct plumb_windows_finding *finding, uint32_t first, uint3
 	struct search search = { finding, &finding->parts[first], end - first,
 		                 finding->loops.count };
 
+	find_even(&search);
 	if (!put_loops(&search))
 		return false;
 	drop_short_loops(&search);

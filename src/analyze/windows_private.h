@@ -16,8 +16,13 @@ struct plumb_windows_part {
 	int64_t extent; /* ns from the first to the last look at which work had ended */
 	struct plumb_activity activity;
 	struct plumb_activity
-		setup;     /* imports, compiling, tuning: never a loop, however it repeats */
-	double steps;      /* marked by the program */
+		setup; /* imports, compiling, tuning: never a loop, however it repeats */
+	double steps;  /* marked by the program */
+	/* The range that takes most of it, or PLUMB_NONE. Then its calls, how long they take
+	 * together, and the sum of the squares of that. */
+	uint32_t range;
+	double range_calls, range_ns, range_squares;
+	bool is_even;      /* with the parts around it, it has a range that comes evenly */
 	uint32_t gpu_loop; /* of the newest GPU work, which takes most of the part; or PLUMB_NONE */
 	uint32_t loop;     /* in the finding's loops, or PLUMB_NONE */
 	uint32_t around;   /* the loop of another process, if the own has none; or PLUMB_NONE */

@@ -8,7 +8,9 @@
  * What is on the host counts where it begins, GPU work where its call begins; on the stream whose
  * kernels make the loops, where the kernel begins.
  */
-#include "analyze/windows_private.h"
+#include "analyze/windows_take.h"
+
+#include <math.h>
 
 #include "base/search.h"
 #include "base/sort.h"
@@ -17,34 +19,8 @@
 #include "model/nesting.h"
 #include "model/rows.h"
 
+#define CLOCKS 8    /* ns of a span: how far two clocks are apart */
 #define KNOWN 0.999 /* of the time of operators and kernels: spans tell of it */
-
-/* Spans of a context and track in a window. */
-struct cell {
-	uint32_t window, next;  /* of the same group, or PLUMB_NONE */
-	uint32_t ones, several; /* calls that started one piece of work, or several */
-	struct plumb_stat length;
-	struct plumb_stat
-		other; /* own time of an operator or a range; bytes of copies that say it */
-};
-
-/* All with the same context, track and ends. */
-struct group {
-	uint32_t context, track;
-	struct plumb_ends ends;
-	uint32_t cells;
-};
-
-struct taking {
-	struct plumb_profile *profile;
-	const struct plumb_windows_cuts *cuts;
-	struct group *groups; /* by context, then track, then ends */
-	uint32_t group_count;
-	uint32_t *first; /* by context, and one more */
-	PLUMB_VEC(struct cell) cells;
-	uint32_t *variant_windows; /* by variant: where all of it is, or PLUMB_NONE */
-	uint32_t *works;           /* by call in `launches`: how much it started */
-};
 
 static inline void
 add_known(int64_t *sum, int64_t number)
@@ -58,7 +34,7 @@ add_known(int64_t *sum, int64_t number)
 static uint64_t
 group_key(const void *row, int which, const void *data)
 {
-	const struct group *g = row;
+	const struct plumb_take_group *g = row;
 
 	(void)data;
 	return which == 0 ? (uint64_t)g->context << 32 | g->track
@@ -66,7 +42,7 @@ group_key(const void *row, int which, const void *data)
 }
 
 static bool
-is_same_group(const struct group *a, const struct group *b)
+is_same_group(const struct plumb_take_group *a, const struct plumb_take_group *b)
 {
 	return a->context == b->context && a->track == b->track && a->ends.from == b->ends.from &&
 	       a->ends.to == b->ends.to;
@@ -74,7 +50,7 @@ is_same_group(const struct group *a, const struct group *b)
 
 /* A group for each context, track and ends that have a value or a variant. */
 static bool
-make_groups(struct taking *t)
+make_groups(struct plumb_taking *t)
 {
 	const struct plumb_profile *p = t->profile;
 	size_t room = (size_t)p->values_count + p->variants_count;
@@ -86,10 +62,11 @@ make_groups(struct taking *t)
 		return false;
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		t->groups[count++] = (struct group){ v->context, v->track, v->ends, PLUMB_NONE };
+		t->groups[count++] =
+			(struct plumb_take_group){ v->context, v->track, v->ends, PLUMB_NONE };
 	}
 	for (uint32_t i = 0; i < p->variants_count; i++)
-		t->groups[count++] = (struct group){
+		t->groups[count++] = (struct plumb_take_group){
 			p->variants[i].context, p->variants[i].track, { 0, 0 }, PLUMB_NONE
 		};
 	if (plumb_sort_rows(t->groups, count, sizeof *t->groups, group_key, 2, NULL) < 0)
@@ -107,12 +84,13 @@ make_groups(struct taking *t)
 	return true;
 }
 
-static struct group *
-find_group(const struct taking *t, uint32_t context, uint32_t track, struct plumb_ends ends)
+struct plumb_take_group *
+plumb_take_find(const struct plumb_taking *t, uint32_t context, uint32_t track,
+                struct plumb_ends ends)
 {
-	const struct group wanted = { context, track, ends, 0 };
+	const struct plumb_take_group wanted = { context, track, ends, 0 };
 	uint32_t first = t->first[context], count = t->first[context + 1] - first;
-	struct group *own = t->groups + first;
+	struct plumb_take_group *own = t->groups + first;
 	uint32_t i = plumb_search(k, count,
 	                          own[k].track < track || (own[k].track == track &&
 	                                                   group_key(&own[k], 1, NULL) <
@@ -122,17 +100,17 @@ find_group(const struct taking *t, uint32_t context, uint32_t track, struct plum
 }
 
 /* That of GROUP in WINDOW; NULL: no memory. */
-static struct cell *
-cell_of(struct taking *t, struct group *group, uint32_t window)
+static struct plumb_take_cell *
+cell_of(struct plumb_taking *t, struct plumb_take_group *group, uint32_t window)
 {
-	struct cell *cell;
+	struct plumb_take_cell *cell;
 
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next)
 		if (t->cells.items[i].window == window)
 			return &t->cells.items[i];
 	cell = plumb_vec_add(&t->cells);
 	if (cell) {
-		*cell = (struct cell){ .window = window, .next = group->cells };
+		*cell = (struct plumb_take_cell){ .window = window, .next = group->cells };
 		group->cells = t->cells.count - 1;
 	}
 	return cell;
@@ -159,11 +137,11 @@ add_number(struct plumb_stat *stat, int64_t number)
 struct open {
 	int64_t end_ns, closes_ns, own_ns;
 	uint32_t kind, window, owner;
-	struct group *group;
+	struct plumb_take_group *group;
 };
 
 struct thread {
-	struct taking *taking;
+	struct plumb_taking *taking;
 	PLUMB_VEC(struct open) stack;
 	int64_t now_ns;
 };
@@ -184,7 +162,7 @@ static bool
 close_top(struct thread *thread)
 {
 	struct open *top = &thread->stack.items[thread->stack.count - 1];
-	struct cell *cell = NULL;
+	struct plumb_take_cell *cell = NULL;
 
 	pass_time(thread, top->closes_ns);
 	thread->stack.count--;
@@ -197,8 +175,8 @@ close_top(struct thread *thread)
 }
 
 static bool
-open_span(struct thread *thread, const struct plumb_span *span, uint32_t kind, struct group *group,
-          uint32_t window)
+open_span(struct thread *thread, const struct plumb_span *span, uint32_t kind,
+          struct plumb_take_group *group, uint32_t window)
 {
 	uint32_t count = thread->stack.count, at = count;
 	const struct open *below = thread->stack.items;
@@ -233,7 +211,7 @@ open_span(struct thread *thread, const struct plumb_span *span, uint32_t kind, s
 }
 
 static bool
-take_thread(struct taking *t, uint32_t track)
+take_thread(struct plumb_taking *t, uint32_t track)
 {
 	const struct plumb_profile *p = t->profile;
 	uint32_t end = plumb_profile_first_span(p, track + 1), process = p->tracks[track].process;
@@ -245,8 +223,9 @@ take_thread(struct taking *t, uint32_t track)
 		const struct plumb_span *span = &p->spans[i];
 		uint32_t kind = plumb_context_frame(p, span->context)->kind;
 		uint32_t window = plumb_windows_at(t->cuts, process, true, span->start_ns, &near);
-		struct group *group = find_group(t, span->context, track, span->ends);
-		struct cell *cell = group ? cell_of(t, group, window) : NULL;
+		struct plumb_take_group *group =
+			plumb_take_find(t, span->context, track, span->ends);
+		struct plumb_take_cell *cell = group ? cell_of(t, group, window) : NULL;
 		ok = !group || cell;
 		if (cell)
 			add_number(&cell->length, span->end_ns - span->start_ns);
@@ -298,7 +277,8 @@ launch_of(const struct plumb_launches *launches, const struct plumb_span *span, 
 
 /* The window of SPAN, a stream's. Its call has started one more. */
 static uint32_t
-window_of(struct taking *t, const struct plumb_span *span, uint32_t process, struct near *near)
+window_of(struct plumb_taking *t, const struct plumb_span *span, uint32_t process,
+          struct near *near)
 {
 	const struct plumb_launches *launches = &t->cuts->launches;
 	uint32_t place = launch_of(launches, span, process, near);
@@ -332,7 +312,7 @@ add_device(struct plumb_window_device *row, const struct plumb_span *span, uint3
 
 /* The row of WINDOW and DEVICE; NULL: no memory. They are few. */
 static struct plumb_window_device *
-device_row(struct taking *t, uint32_t window, uint32_t device)
+device_row(struct plumb_taking *t, uint32_t window, uint32_t device)
 {
 	struct plumb_profile *p = t->profile;
 	struct plumb_window_device *row;
@@ -347,7 +327,7 @@ device_row(struct taking *t, uint32_t window, uint32_t device)
 }
 
 static bool
-take_stream(struct taking *t, uint32_t track)
+take_stream(struct plumb_taking *t, uint32_t track)
 {
 	const struct plumb_profile *p = t->profile;
 	const struct plumb_track *row = &p->tracks[track];
@@ -359,8 +339,9 @@ take_stream(struct taking *t, uint32_t track)
 		const struct plumb_span *span = &p->spans[i];
 		uint32_t kind = plumb_context_frame(p, span->context)->kind;
 		uint32_t window = window_of(t, span, row->process, &near);
-		struct group *group = find_group(t, span->context, track, span->ends);
-		struct cell *cell = group ? cell_of(t, group, window) : NULL;
+		struct plumb_take_group *group =
+			plumb_take_find(t, span->context, track, span->ends);
+		struct plumb_take_cell *cell = group ? cell_of(t, group, window) : NULL;
 		if (group && !cell)
 			return false;
 		if (cell) {
@@ -384,7 +365,7 @@ take_stream(struct taking *t, uint32_t track)
 
 /* Calls that started something are launches; one that started several is a graph's. */
 static bool
-take_launches(struct taking *t)
+take_launches(struct plumb_taking *t)
 {
 	const struct plumb_profile *p = t->profile;
 	uint32_t near = 0;
@@ -392,9 +373,10 @@ take_launches(struct taking *t)
 	for (uint32_t i = 0; i < t->cuts->launches.count; i++) {
 		const struct plumb_launch *launch = &t->cuts->launches.items[i];
 		const struct plumb_span *span = &p->spans[launch->span];
-		struct group *group =
-			t->works[i] ? find_group(t, span->context, span->track, span->ends) : NULL;
-		struct cell *cell;
+		struct plumb_take_group *group =
+			t->works[i] ? plumb_take_find(t, span->context, span->track, span->ends)
+				    : NULL;
+		struct plumb_take_cell *cell;
 		if (!group)
 			continue;
 		cell = cell_of(
@@ -412,8 +394,8 @@ take_launches(struct taking *t)
 
 /* Adds to windows of PROCESS how long the COUNT merged intervals at BUSY lie in each. */
 static bool
-add_busy(struct taking *t, uint32_t process, uint32_t device, const struct plumb_interval_ns *busy,
-         uint32_t count)
+add_busy(struct plumb_taking *t, uint32_t process, uint32_t device,
+         const struct plumb_interval_ns *busy, uint32_t count)
 {
 	const struct plumb_windows_process *own = &t->cuts->processes[process];
 	uint32_t i = 0;
@@ -441,7 +423,7 @@ add_busy(struct taking *t, uint32_t process, uint32_t device, const struct plumb
 
 /* The work of USE's process on its device. *KNOWN: it is as much as the profile says. */
 static bool
-take_busy(struct taking *t, const struct plumb_device_process *use)
+take_busy(struct plumb_taking *t, const struct plumb_device_process *use)
 {
 	const struct plumb_profile *p = t->profile;
 	PLUMB_VEC(struct plumb_interval_ns) busy = { 0 };
@@ -483,7 +465,7 @@ take_busy(struct taking *t, const struct plumb_device_process *use)
 
 /* What does not add up to the device's total is unknown. */
 static void
-check_devices(struct taking *t)
+check_devices(struct plumb_taking *t)
 {
 	struct plumb_profile *p = t->profile;
 
@@ -507,7 +489,7 @@ check_devices(struct taking *t)
 }
 
 static bool
-take_devices(struct taking *t)
+take_devices(struct plumb_taking *t)
 {
 	struct plumb_profile *p = t->profile;
 
@@ -522,7 +504,7 @@ take_devices(struct taking *t)
 
 /* What CELL says of METRIC; count 0: nothing. */
 static struct plumb_stat
-stat_of(const struct cell *cell, uint32_t metric)
+stat_of(const struct plumb_take_cell *cell, uint32_t metric)
 {
 	struct plumb_stat stat = { 0 };
 
@@ -558,20 +540,33 @@ stat_of(const struct cell *cell, uint32_t metric)
 enum known {
 	UNKNOWN,
 	BY_SPANS,   /* the spans themselves say it */
+	ROUNDED,    /* likewise, but for nanoseconds between two clocks */
 	WITH_ZEROS, /* those that say nothing have 0 bytes */
 	BY_COUNT,   /* each span has the same */
 	AT_ONCE,    /* all spans are in one window */
 };
 
+/* Is the SUM of spans that of VALUE, but for rounding? The collector measures durations by the
+ * processor's counter, and spans are of the profile's clock. */
+static bool
+is_rounded(const struct plumb_value *value, int64_t sum)
+{
+	bool time =
+		value->metric == PLUMB_METRIC_OP_TIME || value->metric == PLUMB_METRIC_OP_DURATION;
+
+	return time && fabs((double)sum - (double)value->sum) <= CLOCKS * (double)value->count;
+}
+
 static enum known
-know(const struct taking *t, const struct group *group, const struct plumb_value *value)
+know(const struct plumb_taking *t, const struct plumb_take_group *group,
+     const struct plumb_value *value)
 {
 	struct plumb_stat sum = { 0 };
 	uint64_t spans = 0;
 	uint32_t windows = 0;
 
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		const struct cell *cell = &t->cells.items[i];
+		const struct plumb_take_cell *cell = &t->cells.items[i];
 		struct plumb_stat stat = stat_of(cell, value->metric);
 		plumb_stat_merge(&sum, &stat);
 		spans += cell->length.count;
@@ -579,6 +574,8 @@ know(const struct taking *t, const struct group *group, const struct plumb_value
 	}
 	if (sum.count == value->count && sum.sum == value->sum)
 		return BY_SPANS;
+	if (sum.count == value->count && is_rounded(value, sum.sum))
+		return ROUNDED;
 	if (value->metric == PLUMB_METRIC_GPU_COPY_BYTES && spans == value->count &&
 	    sum.sum == value->sum)
 		return WITH_ZEROS;
@@ -592,11 +589,15 @@ know(const struct taking *t, const struct group *group, const struct plumb_value
 
 /* What CELL has of VALUE. */
 static struct plumb_stat
-part_of(const struct cell *cell, const struct plumb_value *value, enum known known)
+part_of(const struct plumb_take_cell *cell, const struct plumb_value *value, enum known known)
 {
 	struct plumb_stat stat = stat_of(cell, value->metric);
 	struct plumb_stat rest = { .count = cell->length.count - stat.count };
 
+	if (known == ROUNDED && value->min != PLUMB_UNKNOWN && value->max != PLUMB_UNKNOWN) {
+		stat.min = stat.min < value->min ? value->min : stat.min;
+		stat.max = stat.max > value->max ? value->max : stat.max;
+	}
 	if (known == WITH_ZEROS)
 		plumb_stat_merge(&stat, &rest);
 	if (known == BY_COUNT)
@@ -611,16 +612,36 @@ part_of(const struct cell *cell, const struct plumb_value *value, enum known kno
 	return stat;
 }
 
-static bool
-add_rows(struct taking *t, const struct group *group, const struct plumb_value *value,
-         enum known known)
+/* The cell with most spans; *ROUNDED is what all cells lack of VALUE. */
+static uint32_t
+rounds_most(const struct plumb_taking *t, const struct plumb_take_group *group,
+            const struct plumb_value *value, int64_t *rounded)
 {
+	uint32_t most = group->cells;
+
+	*rounded = value->sum;
 	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		const struct cell *cell = &t->cells.items[i];
+		*rounded -= stat_of(&t->cells.items[i], value->metric).sum;
+		if (t->cells.items[i].length.count > t->cells.items[most].length.count)
+			most = i;
+	}
+	return most;
+}
+
+static bool
+add_rows(struct plumb_taking *t, const struct plumb_take_group *group,
+         const struct plumb_value *value, enum known known)
+{
+	int64_t rounded = 0;
+	uint32_t most = known == ROUNDED ? rounds_most(t, group, value, &rounded) : PLUMB_NONE;
+
+	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
+		const struct plumb_take_cell *cell = &t->cells.items[i];
 		struct plumb_stat stat = part_of(cell, value, known);
 		struct plumb_window_value *row;
 		if (!stat.count)
 			continue;
+		stat.sum += i == most ? rounded : 0;
 		row = plumb_row_add(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]);
 		if (!row)
 			return false;
@@ -642,18 +663,18 @@ add_rows(struct taking *t, const struct group *group, const struct plumb_value *
  * is unknown for all, because a sum of some of them would be wrong. Returns whether spans tell of
  * the time of operators and kernels. */
 static bool
-know_values(const struct taking *t, unsigned char *how, bool *lost)
+know_values(const struct plumb_taking *t, unsigned char *how, bool *lost)
 {
 	const struct plumb_profile *p = t->profile;
 	double all = 0, told = 0;
 
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		struct group *group = find_group(t, v->context, v->track, v->ends);
+		struct plumb_take_group *group = plumb_take_find(t, v->context, v->track, v->ends);
 		bool main = v->metric == PLUMB_METRIC_OP_TIME || v->metric == PLUMB_METRIC_GPU_TIME;
 		how[i] = (unsigned char)know(t, group, v);
 		all += main ? (double)v->sum : 0;
-		told += main && how[i] == BY_SPANS ? (double)v->sum : 0;
+		told += main && (how[i] == BY_SPANS || how[i] == ROUNDED) ? (double)v->sum : 0;
 		if (how[i] == UNKNOWN && !main && plumb_metric_aggregation(v->metric) == PLUMB_SUM)
 			lost[plumb_metric_slot(v->metric)] = true;
 	}
@@ -661,7 +682,7 @@ know_values(const struct taking *t, unsigned char *how, bool *lost)
 }
 
 static bool
-add_values(struct taking *t, bool *enough)
+add_values(struct plumb_taking *t, bool *enough)
 {
 	const struct plumb_profile *p = t->profile;
 	unsigned char *how = calloc((size_t)p->values_count + 1, sizeof *how);
@@ -672,144 +693,18 @@ add_values(struct taking *t, bool *enough)
 	for (uint32_t i = 0; *enough && ok && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		if (how[i] != UNKNOWN && !lost[plumb_metric_slot(v->metric)])
-			ok = add_rows(t, find_group(t, v->context, v->track, v->ends), v, how[i]);
+			ok = add_rows(t, plumb_take_find(t, v->context, v->track, v->ends), v,
+			              how[i]);
 	}
 	free(how);
 	free(lost);
 	return ok && plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]) == 0;
 }
 
-/* ---- variants ---- */
-
-/* The window in which all calls of VARIANT are, or PLUMB_NONE. */
-static uint32_t
-window_of_all(const struct taking *t, const struct group *group,
-              const struct plumb_variant *variant)
-{
-	const struct plumb_track *track =
-		variant->track == PLUMB_NONE ? NULL : &t->profile->tracks[variant->track];
-	bool host = track && track->kind == PLUMB_TRACK_THREAD;
-	uint32_t window = PLUMB_NONE, windows = 0, first = 0, last = 0;
-
-	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		windows += t->cells.items[i].length.count > 0;
-		if (t->cells.items[i].length.count)
-			window = t->cells.items[i].window;
-	}
-	if (windows == 1 || !track || (!variant->first_ns && !variant->last_ns) ||
-	    (!host && t->cuts->processes[track->process].lead != variant->track))
-		return windows == 1 ? window : PLUMB_NONE;
-	window = plumb_windows_at(t->cuts, track->process, host, variant->first_ns, &first);
-	plumb_windows_at(t->cuts, track->process, host, variant->last_ns, &last);
-	return first == last ? window : PLUMB_NONE;
-}
-
-static bool
-add_variant_row(struct taking *t, const struct plumb_variant *variant, uint32_t window,
-                uint64_t count, int64_t time)
-{
-	struct plumb_window_variant *row =
-		plumb_row_add(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]);
-
-	if (!row)
-		return false;
-	*row = (struct plumb_window_variant){ window, *variant };
-	row->variant.count = count;
-	row->variant.time = time;
-	row->variant.min = row->variant.max = PLUMB_UNKNOWN;
-	return true;
-}
-
-/* What CELL has of the variants [FIRST, END) that were not yet put into a window: of one. */
-static struct plumb_stat
-rest_of(const struct taking *t, const struct cell *cell, uint32_t first, uint32_t end)
-{
-	const struct plumb_profile *p = t->profile;
-	bool host = p->variants[first].shapes != PLUMB_NONE;
-	struct plumb_stat rest = host ? cell->other : cell->length;
-
-	for (uint32_t i = first; i < end; i++) {
-		if (t->variant_windows[i] != cell->window)
-			continue;
-		rest.count -= p->variants[i].count;
-		rest.sum -= p->variants[i].time;
-	}
-	return rest;
-}
-
-/* The only variant of those [FIRST, END) that is in several windows has what the others do not
- * have. */
-static bool
-add_rest(struct taking *t, const struct group *group, uint32_t first, uint32_t end)
-{
-	const struct plumb_variant *variant = NULL;
-	struct plumb_stat sum = { 0 };
-
-	for (uint32_t i = first; i < end; i++) {
-		if (t->variant_windows[i] != PLUMB_NONE)
-			continue;
-		if (variant)
-			return true;
-		variant = &t->profile->variants[i];
-	}
-	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		struct plumb_stat rest = rest_of(t, &t->cells.items[i], first, end);
-		sum.count += rest.count;
-		sum.sum += rest.sum;
-	}
-	if (!variant || sum.count != variant->count || sum.sum != variant->time)
-		return true;
-	for (uint32_t i = group->cells; i != PLUMB_NONE; i = t->cells.items[i].next) {
-		const struct cell *cell = &t->cells.items[i];
-		struct plumb_stat rest = rest_of(t, cell, first, end);
-		if (rest.count && !add_variant_row(t, variant, cell->window, rest.count, rest.sum))
-			return false;
-	}
-	return true;
-}
-
-/* Variants [FIRST, END) of one context and track. */
-static bool
-add_variants_of(struct taking *t, uint32_t first, uint32_t end)
-{
-	const struct plumb_variant *v = &t->profile->variants[first];
-	const struct group *group =
-		find_group(t, v->context, v->track, (struct plumb_ends){ 0, 0 });
-
-	for (uint32_t i = first; i < end; i++) {
-		v = &t->profile->variants[i];
-		t->variant_windows[i] = window_of_all(t, group, v);
-		if (t->variant_windows[i] != PLUMB_NONE &&
-		    !add_variant_row(t, v, t->variant_windows[i], v->count, v->time))
-			return false;
-	}
-	return add_rest(t, group, first, end);
-}
-
-static bool
-add_variants(struct taking *t)
-{
-	const struct plumb_profile *p = t->profile;
-	bool ok;
-
-	t->variant_windows = malloc(((size_t)p->variants_count + 1) * sizeof *t->variant_windows);
-	ok = t->variant_windows;
-	for (uint32_t first = 0, end; ok && first < p->variants_count; first = end) {
-		for (end = first + 1; end < p->variants_count; end++)
-			if (p->variants[end].context != p->variants[first].context ||
-			    p->variants[end].track != p->variants[first].track)
-				break;
-		ok = add_variants_of(t, first, end);
-	}
-	free(t->variant_windows);
-	return ok &&
-	       plumb_row_order(t->profile, &plumb_row_tables[PLUMB_TABLE_WINDOW_VARIANTS]) == 0;
-}
-
 /* ---- all of it ---- */
 
 static bool
-take_tracks(struct taking *t)
+take_tracks(struct plumb_taking *t)
 {
 	const struct plumb_profile *p = t->profile;
 	bool ok = true;
@@ -829,14 +724,14 @@ take_tracks(struct taking *t)
 int
 plumb_windows_take(struct plumb_profile *profile, const struct plumb_windows_cuts *cuts)
 {
-	struct taking t = { .profile = profile, .cuts = cuts };
+	struct plumb_taking t = { .profile = profile, .cuts = cuts };
 	bool enough = false;
 	bool ok = make_groups(&t);
 
 	t.works = calloc((size_t)cuts->launches.count + 1, sizeof *t.works);
 	ok = ok && t.works && take_tracks(&t) && add_values(&t, &enough);
 	if (ok && enough)
-		ok = add_variants(&t) && take_devices(&t);
+		ok = plumb_take_variants(&t) && take_devices(&t);
 	free(t.groups);
 	free(t.first);
 	free(t.works);

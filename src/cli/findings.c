@@ -15,22 +15,25 @@
 #include "cli/table.h"
 #include "cli/windows.h"
 #include "view/findings.h"
+#include "view/windows.h"
 
 #define INDENT 13
 #define WIDEST 120
 #define MOST_DEVICES 16
 #define MOST_LOOPS 8
 
-/* TEXT in lines under a label; control characters must not steer the terminal. */
+/* BEFORE and TEXT in lines under a label; control characters must not steer the terminal. */
 static void
-print_paragraph(FILE *out, const char *label, const char *text, int width)
+print_after(FILE *out, const char *label, const char *before, const char *text, int width)
 {
 	char *clean = NULL;
 	size_t bytes;
 	FILE *memory = open_memstream(&clean, &bytes);
 
-	if (memory)
+	if (memory) {
+		fputs(before, memory);
 		plumb_text_print(memory, text);
+	}
 	if (!memory || fclose(memory))
 		return;
 	fprintf(out, "    %-*s", INDENT - 4, label);
@@ -38,22 +41,56 @@ print_paragraph(FILE *out, const char *label, const char *text, int width)
 	free(clean);
 }
 
-/* Of which part of the run a finding is; "" if of the whole. */
-static const char *
-words_of(const char *window)
+static void
+print_paragraph(FILE *out, const char *label, const char *text, int width)
 {
-	return !window ? "" : strcmp(window, "startup") ? " in the main loop" : " of start-up";
+	print_after(out, label, "", text, width);
+}
+
+#define WORDS (PLUMB_WINDOW_WORDS + 4)
+
+/* Of which part of the run a finding is: " in loop 2"; "" if of the whole. Returns TEXT. */
+static char *
+words_of(const struct plumb_profile *p, const struct plumb_finding_part *part, char text[WORDS])
+{
+	char window[PLUMB_WINDOW_WORDS];
+
+	if (p->window.kind)
+		snprintf(text, WORDS, " %s %s", p->window.kind == PLUMB_WINDOW_LOOP ? "in" : "of",
+		         plumb_window_words(p, window));
+	else if (part->loop)
+		snprintf(text, WORDS, " in loop %" PRIu32, part->loop);
+	else
+		snprintf(text, WORDS, "%s",
+		         !part->name                     ? ""
+		         : strcmp(part->name, "startup") ? " in the main loop"
+		                                         : " of start-up");
+	return text;
+}
+
+/* What a title begins with: "loop 2: ", if it is of a loop that is not the main one. Returns
+ * TEXT. */
+static char *
+loop_of(const struct plumb_profile *p, const struct plumb_finding *f, char text[WORDS])
+{
+	struct plumb_finding_part part = plumb_finding_part(p, f);
+
+	*text = '\0';
+	if (part.loop)
+		snprintf(text, WORDS, "loop %" PRIu32 ": ", part.loop);
+	return text;
 }
 
 static void
 print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE *out)
 {
 	struct plumb_finding_part part = plumb_finding_part(p, f);
-	char text[PLUMB_FORMAT_SIZE];
+	char text[PLUMB_FORMAT_SIZE], words[WORDS];
 
+	words_of(p, &part, words);
 	fprintf(out, "    %-*s", INDENT - 4, "saving");
 	if (f->saving_ns == PLUMB_UNKNOWN) {
-		fprintf(out, "unknown%s\n", words_of(part.name));
+		fprintf(out, "unknown%s\n", words);
 		return;
 	}
 	if (!f->saving_ns)
@@ -62,7 +99,7 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 		fprintf(out, "up to %s", plumb_format_time(text, f->saving_ns));
 	if (f->saving_ns && part.whole_ns > 0)
 		fprintf(out, " of %s", plumb_format_time(text, part.whole_ns));
-	fputs(words_of(part.name), out);
+	fputs(words, out);
 	if (f->saving_ns && part.each_ns != PLUMB_UNKNOWN)
 		fprintf(out, ", %s of each iteration", plumb_format_time(text, part.each_ns));
 	if (!isnan(f->confidence))
@@ -157,10 +194,11 @@ plumb_findings_text(const struct plumb_report *report, const struct plumb_profil
 		const struct plumb_finding *f = &p->findings[i];
 		const char *title = plumb_text(p, f->title), *advice = plumb_text(p, f->advice);
 		const char *rule = plumb_text(p, f->rule), *id = plumb_text(p, f->id);
+		char loop[WORDS];
 
 		fputc('\n', out);
-		print_paragraph(out, plumb_severity_name(f->severity), title ? title : PLUMB_DASH,
-		                width);
+		print_after(out, plumb_severity_name(f->severity), loop_of(p, f, loop),
+		            title ? title : PLUMB_DASH, width);
 		print_saving(p, f, out);
 		result = print_evidence(f, p, out, width);
 		if (!result)
@@ -184,9 +222,10 @@ plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int wid
 		const char *title = plumb_text(p, f->title), *at = title ? title : PLUMB_DASH;
 		const char *severity = plumb_severity_name(f->severity);
 		int left = width - 12 - (int)strlen(severity) - 2;
-		char piece[8];
+		char piece[8], loop[WORDS];
 
-		fprintf(out, "  %-10s%s: ", "finding", severity);
+		left -= (int)strlen(loop_of(p, f, loop));
+		fprintf(out, "  %-10s%s: %s", "finding", severity, loop);
 		if (plumb_columns(at) <= left) {
 			plumb_text_print(out, at);
 			fputc('\n', out);

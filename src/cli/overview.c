@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/overlap.h"
@@ -11,7 +12,8 @@
 #include "view/gpu_shares.h"
 
 #define LABEL "  %-10s"
-#define SHARERS 8 /* processes of a shared device that are named */
+#define SHARERS 8     /* processes of a shared device that are named */
+#define RANKS_NAMED 8 /* of a list */
 
 /* An estimate: what callbacks take is measured, what they do to caches and to the GPU is not. */
 static void
@@ -245,6 +247,88 @@ print_ranks(const struct plumb_profile *p, const struct plumb_gpu_shares *shares
 	plumb_ranks_free(&ranks);
 }
 
+/* "rank 0: ", "ranks 0 to 3: ", "ranks 0, 2, 5: ": those of GROUP NUMBER. */
+static void
+print_rank_list(const struct plumb_overlaps *overlaps, const uint32_t *group, uint32_t number,
+                FILE *out)
+{
+	const struct plumb_overlap *last = NULL;
+	uint32_t first = 0, count = 0, shown = 1;
+
+	while (group[first] != number)
+		first++;
+	for (uint32_t i = first; i < overlaps->count; i++)
+		if (group[i] == number) {
+			last = &overlaps->items[i];
+			count++;
+		}
+	fprintf(out, "rank%s %" PRId64, count > 1 ? "s" : "", overlaps->items[first].rank);
+	if (count > 2 && last->rank - overlaps->items[first].rank == count - 1) {
+		fprintf(out, " to %" PRId64, last->rank);
+		shown = count;
+	}
+	for (uint32_t i = first + 1; shown < count && shown < RANKS_NAMED; i++)
+		if (group[i] == number) {
+			fprintf(out, ", %" PRId64, overlaps->items[i].rank);
+			shown++;
+		}
+	if (shown < count)
+		fprintf(out, " and %" PRIu32 " more", count - shown);
+	fputs(": ", out);
+}
+
+/* "42.3 ms", or "42.3 ms (rank 1) to 96.8 ms (rank 0)" if the ranks of a group differ. */
+static void
+print_communication(const struct plumb_overlaps *overlaps, const uint32_t *group, uint32_t number,
+                    FILE *out)
+{
+	const struct plumb_overlap *least = NULL, *most = NULL;
+	char low[PLUMB_FORMAT_SIZE], high[PLUMB_FORMAT_SIZE];
+
+	for (uint32_t i = 0; i < overlaps->count; i++) {
+		const struct plumb_overlap *o = &overlaps->items[i];
+		if (group[i] != number)
+			continue;
+		if (!least || o->communication_ns < least->communication_ns)
+			least = o;
+		if (!most || o->communication_ns > most->communication_ns)
+			most = o;
+	}
+	plumb_format_time(low, least->communication_ns);
+	plumb_format_time(high, most->communication_ns);
+	if (strcmp(low, high) == 0)
+		fprintf(out, "%s of communication", low);
+	else
+		fprintf(out, "%s (rank %" PRId64 ") to %s (rank %" PRId64 ") of communication", low,
+		        least->rank, high, most->rank);
+}
+
+/* How much of its communication is hidden, as it is printed. */
+static const char *
+hidden_text(const struct plumb_overlap *o, char text[PLUMB_FORMAT_SIZE])
+{
+	return plumb_format_share(text, (double)o->hidden_ns, (double)o->communication_ns);
+}
+
+/* Numbers the ranks by what their line says: those that hide the same share have one line. */
+static void
+group_overlaps(const struct plumb_overlaps *overlaps, uint32_t *group)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < overlaps->count; i++) {
+		const struct plumb_overlap *o = &overlaps->items[i];
+		char own[PLUMB_FORMAT_SIZE], other[PLUMB_FORMAT_SIZE];
+		uint32_t same = 0;
+		hidden_text(o, own);
+		while (same < i &&
+		       (o->rank == PLUMB_UNKNOWN || overlaps->items[same].rank == PLUMB_UNKNOWN ||
+		        strcmp(own, hidden_text(&overlaps->items[same], other)) != 0))
+			same++;
+		group[i] = same < i ? group[same] : count++;
+	}
+}
+
 /* What communication costs: how much of it computation does not hide. */
 static void
 print_overlap(const struct plumb_profile *p, FILE *out, uint32_t most)
@@ -252,23 +336,29 @@ print_overlap(const struct plumb_profile *p, FILE *out, uint32_t most)
 	char text[PLUMB_FORMAT_SIZE];
 	struct plumb_overlaps overlaps;
 	struct plumb_error error;
+	uint32_t *group, shown = 0, left = 0;
 
 	if (plumb_overlaps_find(p, &overlaps, &error))
 		return;
-	for (uint32_t i = 0; i < overlaps.count && i < most; i++) {
+	group = calloc(overlaps.count + 1u, sizeof *group);
+	if (group)
+		group_overlaps(&overlaps, group);
+	for (uint32_t i = 0; group && i < overlaps.count; i++) {
 		const struct plumb_overlap *o = &overlaps.items[i];
-		fprintf(out, LABEL, i ? "" : "overlap");
+		left += group[i] >= most;
+		if (group[i] != shown || shown >= most) /* it is in a line already, or in none */
+			continue;
+		fprintf(out, LABEL, shown ? "" : "overlap");
 		if (o->rank != PLUMB_UNKNOWN)
-			fprintf(out, "rank %" PRId64 ": ", o->rank);
-		fprintf(out, "%s of communication%s", plumb_format_time(text, o->communication_ns),
-		        overlaps.newest ? " (of the newest work)" : "");
-		fprintf(out, ", %s of it hidden behind computation\n",
-		        plumb_format_share(text, (double)o->hidden_ns,
-		                           (double)o->communication_ns));
+			print_rank_list(&overlaps, group, shown, out);
+		print_communication(&overlaps, group, shown++, out);
+		fprintf(out, "%s, %s of it hidden behind computation\n",
+		        overlaps.newest ? " (of the newest work)" : "", hidden_text(o, text));
 	}
-	if (overlaps.count > most)
+	if (left)
 		fprintf(out, LABEL "and %" PRIu32 " more ranks (see plumb report --json)\n", "",
-		        overlaps.count - most);
+		        left);
+	free(group);
 	plumb_overlaps_free(&overlaps);
 }
 

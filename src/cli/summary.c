@@ -203,7 +203,7 @@ main_values(const struct plumb_profile *p, uint32_t process, uint32_t *count)
 		const struct plumb_value *v = &p->values[i];
 
 		if ((v->metric != PLUMB_METRIC_CPU_TIME && v->metric != PLUMB_METRIC_WAIT_TIME) ||
-		    v->track >= p->tracks_count || !plumb_coverage_is_main(p, v->track, process))
+		    plumb_profile_main_of(p, v->track) != process)
 			continue;
 		values[*count] = *v;
 		values[(*count)++].metric = PLUMB_METRIC_CPU_TIME;

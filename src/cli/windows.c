@@ -49,10 +49,11 @@ print_startup(const struct plumb_profile *p, const struct plumb_windows *w, FILE
 		fprintf(out, "; a GPU works for %s of it",
 		        plumb_format_time(text, w->startup_busy_ns));
 	else if (!plumb_startup_is_known(startup))
-		fprintf(out, "; %s was not recorded%s", count ? "the rest" : "what took it",
-		        plumb_profile_environment(p, "import.format")
-		                ? ""
-		                : " (plumb run --cpu samples it)");
+		fprintf(out, "; %s %s", count ? "the rest" : "what took it",
+		        plumb_profile_is_sampled(p) ? "is unknown"
+		        : plumb_profile_environment(p, "import.format")
+		                ? "was not recorded"
+		                : "was not recorded (plumb run --cpu samples it)");
 	fputc('\n', out);
 }
 
@@ -134,6 +135,17 @@ print_loop(const struct plumb_profile *p, const struct plumb_windows *w, uint32_
 	print_devices(p, loop, out);
 }
 
+/* The only loop beside the main one: findings may be of it. */
+static void
+print_hidden(const struct plumb_windows *w, FILE *out)
+{
+	const struct plumb_window_sum *sum = &w->loops[w->main ? 0 : 1].sum;
+	char text[PLUMB_FORMAT_SIZE];
+
+	fprintf(out, "; loop %" PRIu32 " takes %s", sum->number,
+	        plumb_format_time(text, sum->wall_ns));
+}
+
 static void
 print_loops(const struct plumb_profile *p, const struct plumb_windows *w, int most, FILE *out)
 {
@@ -145,9 +157,10 @@ print_loops(const struct plumb_profile *p, const struct plumb_windows *w, int mo
 			continue;
 		room -= i != w->main;
 		print_loop(p, w, i, out);
-		if (i == w->main && hidden)
-			fprintf(out, "; %" PRIu32 " more loop%s (plumb iters)", hidden,
-			        hidden == 1 ? "" : "s");
+		if (i == w->main && hidden == 1)
+			print_hidden(w, out);
+		else if (i == w->main && hidden)
+			fprintf(out, "; %" PRIu32 " more loops (plumb iters)", hidden);
 		fputc('\n', out);
 	}
 }

@@ -16,15 +16,6 @@ struct times {
 	double operators, cpu, main;
 };
 
-bool
-plumb_coverage_is_main(const struct plumb_profile *p, uint32_t track, uint32_t process)
-{
-	const struct plumb_track *t = &p->tracks[track];
-
-	return process < p->processes_count && t->process == process &&
-	       t->kind == PLUMB_TRACK_THREAD && t->tid == p->processes[process].pid;
-}
-
 static void
 add_value(const struct plumb_profile *p, const struct plumb_value *v, struct times *times)
 {
@@ -39,7 +30,7 @@ add_value(const struct plumb_profile *p, const struct plumb_value *v, struct tim
 	if (cpu)
 		times[process].cpu += (double)v->sum;
 	if ((cpu || v->metric == PLUMB_METRIC_WAIT_TIME) &&
-	    plumb_coverage_is_main(p, v->track, process))
+	    plumb_profile_main_of(p, v->track) == process)
 		times[process].main += (double)v->sum;
 }
 
@@ -100,7 +91,7 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 			c.gpu = fmax(c.gpu, (double)p->devices[i].busy_ns);
 		else if (p->devices[i].kernels > 0)
 			unknown = true; /* processes that share the device, in a window */
-	c.sampled = c.cpu > 0 || c.main > 0;
+	c.sampled = c.cpu > 0 || c.main > 0 || plumb_profile_is_sampled(p);
 	c.gpu = unknown && !(c.gpu > 0) ? NAN : part_of(c.gpu, c.whole_ns);
 	c.operators = part_of(c.operators, c.whole_ns);
 	c.cpu = part_of(c.cpu, c.whole_ns);

@@ -45,7 +45,4 @@ const char *plumb_coverage_text(const struct plumb_coverage *coverage, uint32_t 
 uint32_t
 plumb_coverage_choose(const struct plumb_coverage *coverage, uint32_t metric, bool *main_only);
 
-/* Is TRACK the main thread of PROCESS? */
-bool plumb_coverage_is_main(const struct plumb_profile *profile, uint32_t track, uint32_t process);
-
 #endif

@@ -73,7 +73,7 @@ is_ours(const struct plumb_profile *p, const struct plumb_value *v, const unsign
 	if (process >= p->processes_count || !is[process])
 		return false;
 	return (v->metric != PLUMB_METRIC_CPU_TIME && v->metric != PLUMB_METRIC_WAIT_TIME) ||
-	       track->tid == p->processes[process].pid;
+	       plumb_profile_main_of(p, v->track) == process;
 }
 
 /* VIEW is P without what other processes, such as those of a loader, and other threads did. */

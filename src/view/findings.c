@@ -66,6 +66,8 @@ plumb_finding_part(const struct plumb_profile *p, const struct plumb_finding *f)
 			plumb_window_sums(p, &sums) < 0 ? NULL : find_window(&sums, name);
 		part.whole_ns = sum ? sum->wall_ns : PLUMB_UNKNOWN;
 		part.iterations = sum ? sum->iterations : PLUMB_UNKNOWN;
+		if (sum && sum->kind == PLUMB_WINDOW_LOOP && sum != &sums.items[sums.main])
+			part.loop = sum->number;
 		plumb_window_sums_free(&sums);
 	}
 	if (part.iterations > 0 && f->saving_ns != PLUMB_UNKNOWN)

@@ -18,6 +18,7 @@ struct plumb_findings_query {
 /* What the saving of a finding is of. */
 struct plumb_finding_part {
 	const char *name;   /* of the window; NULL: what the profile is of */
+	uint32_t loop;      /* the number of a loop that is not the main one; 0: it is of none */
 	int64_t whole_ns;   /* how long that took */
 	int64_t iterations; /* in it, or PLUMB_UNKNOWN */
 	int64_t each_ns;    /* the saving for one of them, or PLUMB_UNKNOWN */

@@ -73,9 +73,10 @@ core_of_name(const char **text, size_t bytes)
 	return angle && angle > *text ? (size_t)(angle - *text) : bytes;
 }
 
-/* Keys that are not plain words. In all other keys, "_" is written as a blank. */
+/* Keys that are not plain words. In all other keys, "_" is written as a blank. A share says of what
+ * it is. */
 static const struct {
-	const char *key, *words;
+	const char *key, *words, *of;
 } plain_keys[] = {
 	{ "host_ns", "CPU busy" },
 	{ "gpu_ns", "GPU busy with it" },
@@ -83,12 +84,16 @@ static const struct {
 	{ "cores", "processors" },
 	{ "device_busy_ns", "GPU busy" },
 	{ "device_span_ns", "from first to last GPU work" },
-	{ "idle_share", "GPU idle" },
+	{ "idle_share", "GPU idle", "of that" },
+	{ "hidden_share", "hidden", "of the communication" },
+	{ "overlap_share", "copies take", "of the intervals" },
+	{ "interval_share", "intervals take", "of the loop" },
+	{ "looked_at_share", "looked at", "of the collectives" },
 	{ "step_saving_ns", "saving per iteration" },
 	{ "saving_bound", "limited by" },
 	{ "hides_behind", "hidden behind" },
 	{ "mean_ns", "mean" },
-	{ "equal_share", "run equally often" },
+	{ "equal_share", "run equally often", "of the time" },
 	{ "gaps_ns", "gaps that would go" },
 	{ "gb_per_s", "GB/s" },
 	{ "pinned_gb_per_s", "GB/s of pinned copies" },
@@ -118,6 +123,14 @@ write_key(FILE *out, const char *key, size_t bytes)
 		bytes -= 3;
 	for (size_t i = 0; i < bytes; i++)
 		putc(key[i] == '_' ? ' ' : key[i], out);
+}
+
+static void
+write_of(FILE *out, const char *key, size_t bytes)
+{
+	for (size_t i = 0; i < sizeof plain_keys / sizeof *plain_keys; i++)
+		if (plain_keys[i].of && is_key(key, bytes, plain_keys[i].key))
+			fprintf(out, " %s", plain_keys[i].of);
 }
 
 /* The name of a list's element that has none: it is what was outside all the others. */
@@ -155,6 +168,8 @@ write_number(FILE *out, const char *key, size_t bytes, const char *value)
 	else
 		fprintf(out, fabs(number) < 1000 && number != round(number) ? "%.3g" : "%.0f",
 		        number);
+	if (share)
+		write_of(out, key, bytes);
 }
 
 /* Writes the first texts of a list's elements. Names that are equal when shortened are written
@@ -228,8 +243,9 @@ plumb_findings_why(const char *evidence, FILE *out)
 
 		at = skip_space(stop);
 		if (*value == 'n' || says_nothing(value, stop) || is_key(key, bytes, "cause") ||
-		    is_key(key, bytes, "name") || is_key(key, bytes, "divided_by") ||
-		    ends_with(key, bytes, "_file") || ends_with(key, bytes, "_line"))
+		    is_key(key, bytes, "name") || is_key(key, bytes, "share") ||
+		    is_key(key, bytes, "divided_by") || ends_with(key, bytes, "_file") ||
+		    ends_with(key, bytes, "_line"))
 			continue; /* unknown, or in the title */
 		fputs(first ? "" : ", ", out);
 		first = false;

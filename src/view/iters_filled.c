@@ -128,7 +128,7 @@ plumb_iters_host_json(const struct plumb_iters *iters, struct plumb_json *json)
 		return -1;
 	}
 	plumb_json_object(json);
-	plumb_json_key_text(json, "marker", host->name);
+	plumb_json_key_text(json, "marker", *host->name ? host->name : NULL);
 	plumb_json_key_quantity(json, "count", llround(host->count));
 	plumb_json_key_quantity(json, "track",
 	                        host->track == PLUMB_NONE ? PLUMB_UNKNOWN : host->track);

@@ -33,6 +33,9 @@ struct item {
 	uint16_t type, which;
 	bool is_time; /* ns that tell what the program does */
 	bool is_work; /* it grows where an operator or GPU work ends */
+	bool is_own;  /* a thread's time in an operator or a range without those that it calls */
+	uint64_t
+		read; /* when; it grows by no more than the time since, but by what was open then */
 	int64_t sum;
 	uint64_t count;
 	double m2;
@@ -56,6 +59,7 @@ struct plumb_copies {
 	PLUMB_VEC(struct region) regions;
 	struct plumb_parts parts;
 	uint64_t not_before, looks, since;
+	uint64_t began;        /* the newest look, or the run */
 	uint64_t begin, spent; /* ns of CPU time */
 };
 
@@ -121,6 +125,9 @@ add_items(struct plumb_copies *copies, struct region *region, const struct plumb
 		item->id = id;
 		item->type = record->type;
 		item->which = which;
+		item->is_own =
+			record->type == PLUMB_RECORD_VALUE && value->metric == PLUMB_METRIC_OP_TIME;
+		item->read = copies->began;
 		item->is_time = record->type == PLUMB_RECORD_VALUE && metric_is_time(value->metric);
 		item->is_work = record->type == PLUMB_RECORD_DEVICE_TOTAL ||
 		                (record->type == PLUMB_RECORD_VALUE &&
@@ -291,22 +298,42 @@ growth_of(const struct item *before, const struct item *now)
 	return e;
 }
 
+/* An operator or a range counts where it ends. What is longer than the time since the look before
+ * was open then. */
+static int64_t
+time_before(const struct item *item, int64_t sum)
+{
+	int64_t since;
+
+	if (!item->is_own || !item->read)
+		return 0;
+	since = (int64_t)(clock_ns(CLOCK_MONOTONIC) - item->read);
+	return sum > since ? sum - since : 0;
+}
+
 /* Adds to the newest part what grew in a region. Did work end there? */
 static bool
 look_at_region(struct plumb_copies *copies, uint32_t number)
 {
 	struct region *region = &copies->regions.items[number];
 	bool has_work = false;
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 
 	find_items(copies, region);
 	for (uint32_t i = 0; i < region->items.count && !copies->parts.fate; i++) {
 		struct item *item = &region->items.items[i], now;
-		if (!read_item(region, item, &now) || now.count <= item->count)
+		if (!read_item(region, item, &now))
 			continue;
+		if (now.count <= item->count) {
+			item->read = began;
+			continue;
+		}
 		struct plumb_part_entry entry = growth_of(item, &now);
 		entry.region = number;
 		entry.item = i & INT32_MAX;
 		entry.is_time = item->is_time;
+		entry.before = time_before(item, entry.sum);
+		item->read = began;
 		plumb_parts_add(&copies->parts, &entry);
 		item->sum = now.sum;
 		item->count = now.count;
@@ -338,8 +365,10 @@ look(struct plumb_copies *copies)
 	if (copies->host)
 		plumb_host_look(copies->host);
 	plumb_parts_begin(&copies->parts, copies->since);
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	for (uint32_t i = 0; i < copies->regions.count && !copies->parts.fate; i++)
 		has_work |= look_at_region(copies, i);
+	copies->began = began;
 	copies->since = clock_ns(CLOCK_MONOTONIC);
 	plumb_parts_end(&copies->parts, copies->since, has_work);
 	copies->looks++;
@@ -358,7 +387,7 @@ plumb_copies_new(struct plumb_watch_regions *regions, struct plumb_host *host)
 		copies->all = regions;
 		copies->host = host;
 		copies->parts.bytes_bound = PLUMB_COPIES_MEMORY;
-		copies->begin = copies->since = clock_ns(CLOCK_MONOTONIC);
+		copies->begin = copies->since = copies->began = clock_ns(CLOCK_MONOTONIC);
 		copies->not_before = copies->since + UINT64_C(1000000) * LOOK_MS;
 	}
 	return copies;
@@ -473,6 +502,7 @@ plumb_copies_end(struct plumb_copies *copies)
 	if (!copies->parts.fate)
 		look(copies);
 	plumb_parts_drop_small_borders(&copies->parts);
+	plumb_parts_move_back(&copies->parts);
 	told.fate = copies->parts.fate     ? copies->parts.fate
 	            : write_copies(copies) ? PLUMB_FATE_ATTRIBUTED
 	                                   : PLUMB_FATE_NOT_WRITTEN;

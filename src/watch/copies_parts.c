@@ -125,6 +125,16 @@ cost_of(const struct plumb_part *a, const struct plumb_part *b)
 	return an * bn / (an + bn) * sum;
 }
 
+/* BEFORE ns of an item must lie before the end of PART. How many of them must lie before PART, too?
+ * OWN: what the item has in PART; NULL: nothing. */
+static int64_t
+still_before(const struct plumb_part *part, const struct plumb_part_entry *own, int64_t before)
+{
+	int64_t room = (int64_t)(part->end - part->start) - (own ? own->sum - own->before : 0);
+
+	return before > room ? before - (room > 0 ? room : 0) : 0;
+}
+
 /* Part I takes in the one after it. */
 static void
 join_parts(struct plumb_parts *parts, uint32_t i)
@@ -144,6 +154,10 @@ join_parts(struct plumb_parts *parts, uint32_t i)
 		                            : compare_entries(&a->entries[m], &b->entries[n]);
 		struct plumb_part_entry *to = &both.entries[both.count++];
 		*to = order <= 0 ? a->entries[m] : b->entries[n];
+		if (order >= 0)
+			to->before = (order ? 0 : a->entries[m].before) +
+			             still_before(a, order ? NULL : &a->entries[m],
+			                          b->entries[n].before);
 		if (!order) {
 			to->m2 = plumb_parts_joined_m2(&a->entries[m], &b->entries[n]);
 			to->sum += b->entries[n].sum;
@@ -285,6 +299,30 @@ plumb_parts_drop_small_borders(struct plumb_parts *parts)
 
 	while (clear && parts->count > clear && !parts->fate)
 		join_parts(parts, least_border(parts) - 1);
+}
+
+void
+plumb_parts_move_back(struct plumb_parts *parts)
+{
+	for (uint32_t p = parts->count; p-- > 0;) {
+		struct plumb_part *part = &parts->items[p], *last = p ? part - 1 : NULL;
+		uint32_t k = 0;
+
+		for (uint32_t i = 0; i < part->count; i++) {
+			struct plumb_part_entry *e = &part->entries[i], *own = NULL;
+			while (last && k < last->count && compare_entries(&last->entries[k], e) < 0)
+				k++;
+			if (last && k < last->count && !compare_entries(&last->entries[k], e))
+				own = &last->entries[k];
+			if (own) {
+				int64_t before = still_before(last, own, e->before);
+				own->sum += e->before;
+				own->before += before;
+			}
+			e->sum -= e->before;
+			e->before = 0;
+		}
+	}
 }
 
 void

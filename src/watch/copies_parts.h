@@ -30,6 +30,7 @@ struct plumb_part_entry {
 	uint32_t region;
 	uint32_t item : 31, is_time : 1; /* is_time: ns that tell what the program does */
 	int64_t sum;
+	int64_t before; /* of it, what must lie before the part: it ended in it */
 	uint64_t count; /* above 0 */
 	double m2;
 };
@@ -56,6 +57,9 @@ bool plumb_parts_add(struct plumb_parts *parts, const struct plumb_part_entry *e
 void plumb_parts_end(struct plumb_parts *parts, uint64_t end, bool has_work);
 /* Leaves those borders that are clear beside the others. */
 void plumb_parts_drop_small_borders(struct plumb_parts *parts);
+/* At the end: moves what must lie before a part to the part before it, if the item grew there too.
+ * Otherwise no part has it. */
+void plumb_parts_move_back(struct plumb_parts *parts);
 /* Of all parts that ended. */
 uint64_t plumb_parts_entries(const struct plumb_parts *parts);
 void plumb_parts_free(struct plumb_parts *parts);

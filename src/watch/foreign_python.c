@@ -28,11 +28,15 @@
 enum {
 	LIST_PREVIOUS = 0, /* in the thread state of every version: its neighbours, newest first */
 	LIST_NEXT = 8,
+	CODE_FLAGS = 36, /* in a code object of 3.9 and 3.10 */
+	CODE_GENERATOR = 0x20,
+	CODE_COROUTINE = 0x80,
+	CODE_ASYNC_GENERATOR = 0x200,
 	FRAME_BYTES = 512, /* no offset into a frame lies beyond */
 	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
-	LOOKS = 6,         /* of a glimpse, … */
-	LOOKS_AT_REST = 3, /* … when nothing changes at all */
+	LOOKS = 6,         /* of a glimpse */
 	TRIES = 16,        /* of a look: a stack that changes may lead nowhere */
+	STARTS = 4,        /* of a glimpse, if nothing stayed */
 	PAUSE_MOST = 1024, /* steps of a short loop between two looks */
 	LARGEST_TABLE = 1 << 24,
 };
@@ -222,7 +226,24 @@ see_frame(struct plumb_foreign *memory, const struct plumb_region_python *python
 	return true;
 }
 
-/* The frames as one look sees them, outermost first. Returns how many; 0: it sees no end. */
+/* Can FRAME be a thread's outermost one? From 3.12 on, C code has a frame of its own there. Before,
+ * a look may see a generator that just gave a value: it has lost the link to its caller. */
+static bool
+may_be_outermost(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                 const struct plumb_foreign_seen *frame)
+{
+	int32_t flags;
+
+	if (python->minor >= 12)
+		return frame->owner >= python->owner_internal;
+	if (python->owner != PLUMB_PYTHON_ABSENT)
+		return frame->owner != python->owner_generator;
+	return plumb_foreign_read(memory, frame->code + CODE_FLAGS, &flags, sizeof flags) &&
+	       !(flags & (CODE_GENERATOR | CODE_COROUTINE | CODE_ASYNC_GENERATOR));
+}
+
+/* The frames as one look sees them, outermost first. Returns how many; 0: they do not lead to where
+ * a thread begins. */
 static uint32_t
 see_frames(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
            uint64_t self, struct plumb_foreign_seen *frames)
@@ -239,10 +260,36 @@ see_frames(struct plumb_foreign *memory, const struct plumb_region_python *pytho
 		if (count == PLUMB_FOREIGN_SEEN ||
 		    !see_frame(memory, python, frame, &frames[count++], &frame))
 			return 0;
+	if (!count || !may_be_outermost(memory, python, &frames[count - 1]))
+		return 0;
 	for (uint32_t i = 0; i < count / 2; i++) {
 		struct plumb_foreign_seen outer = frames[count - 1 - i];
 		frames[count - 1 - i] = frames[i];
 		frames[i] = outer;
+	}
+	return count;
+}
+
+static void
+pause_a_little(struct plumb_foreign_glimpse *glimpse)
+{
+	glimpse->random = plumb_hash_mix(glimpse->random, 1);
+	for (volatile uint32_t left = glimpse->random % PAUSE_MOST; left; left--)
+		;
+}
+
+/* Looks until it sees FRAMES. Returns how many; 0: it never did. */
+static uint32_t
+look_for_frames(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse,
+                struct plumb_foreign_seen *frames)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < TRIES && !count && memory->error != ESRCH; i++) {
+		pause_a_little(glimpse);
+		plumb_foreign_refresh(memory);
+		count = see_frames(memory, python, state, self, frames);
 	}
 	return count;
 }
@@ -268,52 +315,41 @@ keep_same(struct plumb_foreign_glimpse *glimpse)
 	glimpse->count = kept;
 }
 
-static void
-pause_a_little(struct plumb_foreign_glimpse *glimpse)
-{
-	glimpse->random = plumb_hash_mix(glimpse->random, 1);
-	for (volatile uint32_t left = glimpse->random % PAUSE_MOST; left; left--)
-		;
-}
-
 bool
 plumb_foreign_python_confirm(struct plumb_foreign *memory, const struct plumb_region_python *python,
                              uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
 {
-	glimpse->again_count = 0;
-	for (int i = 0; i < TRIES && !glimpse->again_count && memory->error != ESRCH; i++) {
-		if (i)
-			pause_a_little(glimpse);
-		plumb_foreign_refresh(memory);
-		glimpse->again_count = see_frames(memory, python, state, self, glimpse->again);
-	}
+	glimpse->again_count =
+		look_for_frames(memory, python, state, self, glimpse, glimpse->again);
 	keep_same(glimpse);
 	return glimpse->count;
+}
+
+/* Keeps what LOOKS see alike of the frames of the glimpse. No fewer if they are the same: a short
+ * loop comes to the same moment again. */
+static void
+look_on(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
+        uint64_t self, struct plumb_foreign_glimpse *glimpse)
+{
+	for (int look = 1; glimpse->count && look < LOOKS; look++)
+		plumb_foreign_python_confirm(memory, python, state, self, glimpse);
 }
 
 bool
 plumb_foreign_python_glimpse(struct plumb_foreign *memory, const struct plumb_region_python *python,
                              uint64_t state, uint64_t self, struct plumb_foreign_glimpse *glimpse)
 {
-	bool rests = true;
-
-	for (int i = 0; i < TRIES && memory->error != ESRCH; i++) {
-		glimpse->count = see_frames(memory, python, state, self, glimpse->frames);
+	/* Two looks that have not even the outermost frame in common: one of them saw no stack. */
+	for (int start = 0; start < STARTS; start++) {
+		glimpse->count =
+			look_for_frames(memory, python, state, self, glimpse, glimpse->frames);
+		if (!glimpse->count)
+			return false;
+		look_on(memory, python, state, self, glimpse);
 		if (glimpse->count)
-			break;
-		pause_a_little(glimpse);
-		plumb_foreign_refresh(memory);
+			return true;
 	}
-	for (int look = 1; glimpse->count && look < LOOKS && !(rests && look == LOOKS_AT_REST);
-	     look++) {
-		uint32_t before = glimpse->count;
-		int64_t at = glimpse->frames[before - 1].at;
-		pause_a_little(glimpse);
-		plumb_foreign_python_confirm(memory, python, state, self, glimpse);
-		rests = rests && glimpse->count == before && glimpse->again_count == before &&
-		        glimpse->frames[before - 1].at == at;
-	}
-	return glimpse->count;
+	return false;
 }
 
 enum plumb_foreign_place

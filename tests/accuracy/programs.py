@@ -42,7 +42,7 @@ class Program:
     arguments: tuple = ()
     options: tuple = ()     # of plumb run
     startup: str = None     # a pattern of the finding about start-up
-    window: str = "loop"    # whose findings count; by itself, plumb shows those of the main loop
+    where: str = None       # the window that the finding is of, if it is not the main loop
 
 
 PROGRAMS = {
@@ -65,7 +65,7 @@ PROGRAMS = {
                     loops=0),
     "decode": Program("decode_graph.py", "the host sleeps 4 ms between replays", r"idle.*LINE", 600, needs=("torch",)),
     "epochs": Program("epochs.py", "evaluation reads each result on the host", r"^evaluate.*(LINE|epochs\.py:3\d)|^LINE", 400, 1200, 2,
-                      needs=("torch",), window="loop:2"),
+                      needs=("torch",), where="loop:2"),
 }
 
 
@@ -117,10 +117,8 @@ def report_of(plumb, path):
     return json.loads(told(plumb, "report", str(path), "--json"))
 
 
-def findings_of(plumb, path, window):
-    """What `plumb report` shows by itself, or what it says of another window."""
-    more = [] if window == "loop" else ["--window", window]
-    return own_findings(json.loads(told(plumb, "report", str(path), "--findings", "--json", *more)))
+def findings_of(plumb, path):
+    return own_findings(json.loads(told(plumb, "report", str(path), "--findings", "--json")))
 
 
 def own_findings(report):
@@ -157,17 +155,17 @@ def judge(plumb, name, sick, well, summary=None):
     `plumb run` printed; without it, what `plumb report --findings` prints counts."""
     program, pattern = PROGRAMS[name], pattern_of(PROGRAMS[name])
     reports = report_of(plumb, sick), report_of(plumb, well)
-    findings = findings_of(plumb, sick, program.window)
-    more = [] if program.window == "loop" else ["--window", program.window]
-    text = (summary[summary.index("summary of the run"):] if summary and not more
-            else told(plumb, "report", str(sick), "--findings", *more))
+    findings = findings_of(plumb, sick)
+    text = summary[summary.index("summary of the run"):] if summary else told(plumb, "report", str(sick), "--findings")
     first = findings[0]["title"] if findings else "none"
     row = {"name": name, "fault": program.fault, "finding": first, "line": shown_at(text, first), "failed": []}
     if not re.search(pattern, first):
         row["failed"].append(f"first finding: {first!r}")
     if not row["line"] or row["line"] > 40:
         row["failed"].append(f"it is at line {row['line']}")
-    healthy = findings_of(plumb, well, program.window)
+    if program.where and (not findings or findings[0]["window"] != program.where):
+        row["failed"].append(f"the first finding is not of {program.where}")
+    healthy = findings_of(plumb, well)
     row["failed"] += [f"healthy: {one['title']}" for one in healthy if re.search(pattern, one["title"])]
     for kind, report in zip(("fault", "healthy"), reports):
         row["failed"] += [f"{kind}: {what}" for what in judge_loops(program, report)]

@@ -69,6 +69,13 @@ def report(path, *options):
     return json.loads(done.stdout)
 
 
+def samples_of(made):
+    """[(pid, tid, path, moment, CPU time)] of the samples of an imported profile."""
+    profile = made.profile
+    return [(profile.processes[profile.tracks[s.track].process].pid, profile.tracks[s.track].tid,
+             profile.node(s.context).path, s.at_ns, s.cpu_ns) for s in profile.cpu_samples()]
+
+
 class Imported(os.PathLike):
     """A file that plumb imported; stands for its path, too."""
 

@@ -10,13 +10,14 @@ of them is left out, because it differs from version to version. So are modules;
 """
 import collections
 import functools
+import json
 import os
 import pathlib
 import re
 import sqlite3
 import subprocess
 
-from conftest import PLUMB, clean_environment
+from conftest import PLUMB, clean_environment, run_command
 
 import plumb as plumb_package
 from plumb.reading import ACCUMULATION, BACKWARD
@@ -214,6 +215,33 @@ def recorded(python, program, folder, *arguments, **more):
         assert made.done.returncode == 0, made.done.stderr
         _recorded[key] = made
     return _recorded[key]
+
+
+def answer(verb, path, *options):
+    """What a verb says of a profile or trace with --json."""
+    done = run_command(PLUMB, verb, path, "--json", *options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return json.loads(done.stdout)
+
+
+def findings(path, *options):
+    """The findings of a profile, the most important first."""
+    return answer("report", path, "--findings", *options)["findings"]
+
+
+def query(path, sql):
+    """The rows that SQL has in the file of a profile."""
+    database = sqlite3.connect(path)
+    rows = database.execute(sql).fetchall()
+    database.close()
+    return rows
+
+
+def export(profile, output, *options):
+    """Exports without a word, and returns OUTPUT."""
+    done = run_command(PLUMB, "export", profile, "-o", output, *options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return output
 
 
 def own_lines(stderr):

@@ -44,9 +44,9 @@ ENDINGS = {  # how: exit code, what it printed
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_ending(torch_python, how, tmp_path):
+def test_ending(any_torch_python, how, tmp_path):
     code, output = ENDINGS[how]
-    made = run_program(torch_python, "endings.py", how, 300, folder=tmp_path)
+    made = run_program(any_torch_python, "endings.py", how, 300, folder=tmp_path)
     assert (made.done.returncode, made.done.stdout) == (code, output)
     check_work(made, 300)
     assert made.profile.run.exit_code == (code if code >= 0 else 128 - code)
@@ -75,7 +75,7 @@ def test_closing_every_descriptor(any_torch_python, tmp_path):
 @pytest.mark.parametrize("how", ["daemons", "daemons_exit", "daemons_inside"])
 def test_daemon_threads_at_exit(torch_python, how, tmp_path):
     """Threads run operators while the interpreter ends: in a program, and in children of it, which spare starts of PyTorch."""
-    children = 9 if torch_python == torch_pythons()[0] else 2
+    children = 5 if torch_python == torch_pythons()[0] else 2
     codes = {5 if how == "daemons_exit" else 0}
     if how == "daemons":
         # Up to Python 3.13 a daemon thread that wants to go on in Python is unwound through PyTorch's

@@ -174,8 +174,8 @@ def test_every_thread_is_sampled(record, tmp_path):
     assert len(busy) >= 6
 
 
-def test_waiting_is_told_from_computing(record, torch_python):
-    made = record(torch_python, PROGRAMS / "waits.py", options=("--cpu", "--no-gpu"))
+def test_waiting_is_told_from_computing(record, any_torch_python):
+    made = record(any_torch_python, PROGRAMS / "waits.py", options=("--cpu", "--no-gpu"))
     rows = {row["name"]: row for row in
             made.report("--by", "context", "--top", "0", "--metric", "wait.time")["contexts"]}
 

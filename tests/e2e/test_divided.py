@@ -7,7 +7,20 @@ import subprocess
 
 import pytest
 
+from conftest import ROOT
 from plumbtest import PLUMB, run_program
+
+INIT = '''\
+"""The first call of an operator can take a second on a busy machine, so it is not recorded."""
+import plumb
+import torch
+
+plumb.stop()
+x = torch.randn(96, 96, requires_grad=True)
+torch.tanh(x @ x).square().mean().backward()
+torch.optim.SGD([x], lr=0.01).step()
+plumb.start()
+'''
 
 PACKAGE = '''\
 import time
@@ -20,7 +33,7 @@ class Block(torch.nn.Module):
 
     def __init__(self, work):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.randn(192, 192) / 14)
+        self.weight = torch.nn.Parameter(torch.randn(96, 96) / 10)
         self.work = work
 
     def forward(self, x):
@@ -74,7 +87,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=False)
 
     def batch(self):
-        return torch.randn(192, 192)
+        return torch.randn(96, 96)
 
     def evaluate(self):
         with torch.no_grad():
@@ -86,7 +99,7 @@ class Engine:
     """Generates, without a module."""
 
     def __init__(self):
-        self.weight = torch.randn(192, 192)
+        self.weight = torch.randn(96, 96)
 
     def generate(self):
         return self.run()
@@ -121,22 +134,22 @@ def line_of(text, mark):
     return next(i for i, line in enumerate(text.splitlines(), 1) if mark in line)
 
 
-def record(torch_python, folder, program, options=()):
+def record(any_torch_python, folder, program, options=()):
     package = folder / "lib" / "site-packages" / "standin"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").write_text(INIT)
     (package / "trainer.py").write_text(PACKAGE)
     script = folder / "program.py"
     script.write_text(program)
-    made = run_program(torch_python, script, folder=folder, options=options,
-                       environment={"PYTHONPATH": str(package.parent)})
+    made = run_program(any_torch_python, script, folder=folder, options=options,
+                       environment={"PYTHONPATH": f"{package.parent}:{ROOT / 'python'}"})
     assert made.done.returncode == 0, made.done.stderr
     return made
 
 
 @pytest.fixture(scope="module")
-def trained(torch_python, tmp_path_factory):
-    return record(torch_python, tmp_path_factory.mktemp("trained"), TRAIN % "")
+def trained(any_torch_python, tmp_path_factory):
+    return record(any_torch_python, tmp_path_factory.mktemp("trained"), TRAIN % "")
 
 
 def report(made, *options):
@@ -150,16 +163,16 @@ def rows(made, *options):
 
 
 PARTS = {"layers.*.attention", "layers.*.gate", "layers.*.mlp"}
+CALLS = ("--metric", "op.calls")  # by time, a layer may stand out on a busy machine
 
 
 def test_rows_name_the_parts(trained):
     """An operator of the layers names its part; the line of the person's code stays in JSON."""
-    by_name = {row["name"]: row for row in rows(trained)}
-    row = by_name["aten::mm"]
+    row = {row["name"]: row for row in rows(trained, *CALLS)}["aten::mm"]
     assert row["user_file"].endswith("program.py") and row["user_line"] == 6
     part = row["divided_by"]
     assert part["kind"] == "module" and part["name"] in PARTS and part["count"] >= 2 and part["line"] is None
-    text = report(trained)
+    text = report(trained, *CALLS)
     assert re.search(r"^program\.py:6 holds 9\d\.\d % of it: ", text, re.M), text
     assert re.search(r"aten::tanh +layers\.\*\.\w+, \d layers$", text, re.M), text
 
@@ -175,7 +188,7 @@ def test_outside_modules_lines_of_the_package_divide(trained):
 
 def test_lines_name_the_parts(trained):
     """--by line has the packages' lines as rows, and what divides as their place."""
-    text = report(trained, "--by", "line")
+    text = report(trained, "--by", "line", *CALLS)
     line = line_of(PACKAGE, "torch.tanh(x @")
     assert re.search(rf"trainer\.py:{line} +layers\.\*\.\w+, \d layers$", text, re.M), text
 
@@ -183,17 +196,17 @@ def test_lines_name_the_parts(trained):
 def test_summary_names_the_parts(trained):
     table = trained.done.stderr[trained.done.stderr.index("your code;"):]
     assert re.match(r"your code; parts of program\.py:6 \((9\d|100)\.\d %\)", table), table
-    shown = re.findall(r"(layers\.\*\.\w+)  \d × [\d.]+ [mµ]?s", table)
-    assert set(shown) == PARTS, table
+    shown = re.findall(r"layers\.(?:\*(\.\w+)  \d × [\d.]+ [mµ]?s|\d(\.\w+)  .* its like)", table)
+    assert {f"layers.*{folded or apart}" for folded, apart in shown} == PARTS, table
 
 
-def test_findings_name_the_parts(torch_python, tmp_path):
+def test_findings_name_the_parts(any_torch_python, tmp_path):
     """Training takes many looks at the values, so it is a loop, and the findings are of it."""
-    made = record(torch_python, tmp_path, TRAIN.replace("Model(%s)", "Model(), seconds=1.5"))
+    made = record(any_torch_python, tmp_path, TRAIN.replace("Model(%s)", "Model(), seconds=1.5"))
     done = subprocess.run([str(PLUMB), "report", str(made.path), "--json"], capture_output=True, text=True, check=True)
     findings = [f for f in json.loads(done.stdout)["findings"] if f["window"] != "startup"]
     titles = {finding["title"] for finding in findings}
-    assert any(re.match(r"operator aten::mm .* mostly under layers\.\*\.\w+, \d layers$", title)
+    assert any(re.match(r"operator aten::mm .* mostly under layers\.(\*\.\w+, \d layers|\d[.\w]*)$", title)
                for title in titles), titles
     assert not any("program.py" in title for title in titles), titles
     for finding in findings:
@@ -225,23 +238,23 @@ def test_folded_rows_have_the_sums(trained):
     assert int(found[1]) == 12 * int(found[2])
 
 
-def test_a_slow_layer_stands_out(torch_python, tmp_path):
-    made = record(torch_python, tmp_path, TRAIN % "slow=3")
-    text = report(made, "--by", "module")
+def test_a_slow_layer_stands_out(any_torch_python, tmp_path):
+    made = record(any_torch_python, tmp_path, TRAIN % "slow=3")
+    text = report(made, "--by", "module", *CALLS)
     assert re.search(r" layers\.3\.mlp  \d+\.\d × its like", text), text
-    assert re.search(r" layers\.\*\.mlp  \d × ", text), text
-    part = {row["name"]: row["divided_by"] for row in rows(made)}["aten::tanh"]
+    assert re.search(r" layers\.\*\.mlp  5 × ", text), text
+    part = {row["name"]: row["divided_by"] for row in rows(made, *CALLS)}["aten::tanh"]
     assert part["name"] in ("layers.3", "layers.3.mlp") and part["count"] == 1
 
 
-def test_two_lines_of_one_model(torch_python, tmp_path):
+def test_two_lines_of_one_model(any_torch_python, tmp_path):
     """Training and evaluation hold less than half each, and the model more: its modules divide both."""
-    made = record(torch_python, tmp_path, TRAIN % "" + "trainer.evaluate()\n")
-    assert {row["name"]: row for row in rows(made)}["aten::tanh"]["divided_by"]["name"] in PARTS
+    made = record(any_torch_python, tmp_path, TRAIN % "" + "trainer.evaluate()\n")
+    assert {row["name"]: row for row in rows(made, *CALLS)}["aten::tanh"]["divided_by"]["name"] in PARTS
 
 
-def test_lines_divide_where_there_are_no_modules(torch_python, tmp_path):
-    made = record(torch_python, tmp_path, "from standin.trainer import Engine\n"
+def test_lines_divide_where_there_are_no_modules(any_torch_python, tmp_path):
+    made = record(any_torch_python, tmp_path, "from standin.trainer import Engine\n"
                   "engine = Engine()\nengine.generate()\n")
     part = {row["name"]: row for row in rows(made)}["aten::mm"]["divided_by"]
     run = line_of(PACKAGE, "def run(")
@@ -249,9 +262,9 @@ def test_lines_divide_where_there_are_no_modules(torch_python, tmp_path):
     assert part["line"] in range(run + 2, run + 5), "the outermost lines that divide"
 
 
-def test_own_lines_that_divide_stay(torch_python, tmp_path):
+def test_own_lines_that_divide_stay(any_torch_python, tmp_path):
     """Two lines with half each need no dividing, and neither does a line with one operator."""
-    made = record(torch_python, tmp_path, "import torch\nx = torch.randn(192, 192)\nfor _ in range(50):\n"
+    made = record(any_torch_python, tmp_path, "import torch\nx = torch.randn(96, 96)\nfor _ in range(50):\n"
                   "    torch.mm(x, x)\n")
     row = {row["name"]: row for row in rows(made)}["aten::mm"]
     assert row["divided_by"] is None and row["user_line"] == 4
@@ -281,20 +294,20 @@ for _ in range(5):
 '''
 
 
-def test_generated_modules_are_not_your_code(torch_python, tmp_path):
+def test_generated_modules_are_not_your_code(any_torch_python, tmp_path):
     """As torch_geometric does it: a module that is written to the temporary folder and imported from there. Functions
     of dataclasses come from a text."""
-    made = record(torch_python, tmp_path, GENERATED)
+    made = record(any_torch_python, tmp_path, GENERATED)
     by_name = {row["name"]: row for row in rows(made)}
     for operator, mark in (("aten::mm", "    made.propagate"), ("aten::sigmoid", "    exec("), ("aten::eye", "    Config()")):
         row = by_name[operator]
         assert (row["user_file"], row["user_line"]) == (str(made.program), line_of(GENERATED, mark)), row
 
 
-def test_command_text_is_your_code(torch_python, tmp_path):
+def test_command_text_is_your_code(any_torch_python, tmp_path):
     path = tmp_path / "run.plumb"
     text = "import torch\ntorch.mm(torch.ones(9, 9), torch.ones(9, 9))"
-    subprocess.run([str(PLUMB), "run", "-q", "-o", str(path), "--", torch_python, "-c", text], check=True,
+    subprocess.run([str(PLUMB), "run", "-q", "-o", str(path), "--", any_torch_python, "-c", text], check=True,
                    cwd=tmp_path)
     done = subprocess.run([str(PLUMB), "report", str(path), "--json"], capture_output=True, text=True, check=True)
     row = next(row for row in json.loads(done.stdout)["rows"] if row["name"] == "aten::mm")

@@ -17,7 +17,7 @@ import pytest
 from conftest import PLUMB, ROOT, clean_environment, run_command
 from importing import imported
 from kineto_traces import call, event, kernel
-from plumbtest import PROGRAMS, run_program
+from plumbtest import PROGRAMS, export, run_program
 from test_golden import write_samples
 from test_mock_gpu import NEWEST, mock_environment, run_driver
 
@@ -42,12 +42,6 @@ def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
     write_samples(folder)
     return folder
-
-
-def export(profile, output, *options):
-    done = run_command(PLUMB, "export", profile, "-o", output, *options)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return output
 
 
 def totals(profile, unit=None):

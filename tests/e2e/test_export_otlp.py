@@ -16,8 +16,8 @@ import time
 import pytest
 from conftest import PLUMB, run_command
 from importing import imported, report, shared
-from plumbtest import PROGRAMS, run_program
-from test_export import RECORDED, export, reader, samples  # noqa: F401 (a fixture)
+from plumbtest import PROGRAMS, export, run_program
+from test_export import RECORDED, reader, samples  # noqa: F401 (a fixture)
 from test_import_jaeger import document, fates, paths, span, xsp
 from test_mock_gpu import NEWEST, mock_environment
 

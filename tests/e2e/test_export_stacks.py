@@ -6,7 +6,8 @@ import re
 
 import pytest
 from conftest import PLUMB, run_command
-from test_export import export, perfetto
+from plumbtest import export
+from test_export import perfetto
 
 import plumb as plumb_package
 

@@ -12,21 +12,11 @@ import pytest
 from conftest import PLUMB, ROOT, run_command
 from importing import imported, shared, write
 from kineto_traces import call, document, event, kernel
+from plumbtest import export, query
 
 RECORDED = [ROOT / "tests/data/h200_training.plumb", ROOT / "tests/data/h200_example.plumb"]
 TOTALS = ("name", "uuid", "ordinal", "multiprocessors", "memory_bytes", "kernels", "kernel_ns", "copies", "copy_ns",
           "copy_bytes", "sets", "set_ns", "set_bytes", "busy_ns")
-
-
-def export(profile, output, *options):
-    done = run_command(PLUMB, "export", profile, "-o", output, *options)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return output
-
-
-def query(profile, text):
-    with sqlite3.connect(profile) as database:
-        return database.execute(text).fetchall()
 
 
 def devices(profile):

@@ -395,7 +395,7 @@ def test_help_lists_every_threshold_that_is_used():
     listed = set(re.findall(r"^  (\w+\.\w+) ", run_command(PLUMB, "help", "findings").stdout, re.M))
     used = set()
     for path in (ROOT / "src/analyze").glob("*.c"):
-        used |= set(re.findall(r'threshold\(\s*\w+(?:->\w+)*,\s*"([\w.]+)"', path.read_text()))
+        used |= set(re.findall(r'threshold(?:s_get)?\(\s*\w+(?:->\w+)*,\s*"([\w.]+)"', path.read_text()))
     assert listed == used and len(listed) >= 10
 
 

@@ -7,7 +7,8 @@ import sqlite3
 import steps_traces
 from conftest import ROOT
 from importing import imported
-from test_iters_path import MAIN, Trace, findings
+from plumbtest import findings
+from test_iters_path import MAIN, Trace
 
 
 def finding(path, cause, *options):

@@ -7,7 +7,7 @@ import json
 import pytest
 import steps_traces
 from conftest import PLUMB, run_command
-from importing import imported, shared, write
+from importing import imported, samples_of, shared, write
 from json_traces import check_damaged, check_hostile
 
 X = {"ph": "X", "pid": 1, "tid": 2}
@@ -234,12 +234,6 @@ FRAMES = {"1": {"name": "main", "category": "libx.so"}, "2": {"name": "parse", "
 
 def sample(ts, frame=None, tid=2, name="cpu-clock:u", weight=1_000_000, **more):
     return {"cpu": 0, "tid": tid, "ts": ts, "name": name, "weight": weight, **({"sf": frame} if frame else {}), **more}
-
-
-def samples_of(made):
-    profile = made.profile
-    return [(profile.processes[profile.tracks[s.track].process].pid, profile.tracks[s.track].tid,
-             profile.node(s.context).path, s.at_ns, s.cpu_ns) for s in profile.cpu_samples()]
 
 
 def with_samples(*samples, frames=FRAMES, events=({**X, "name": "slice", "ts": 1, "dur": 2},)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose events a JSON has is told by the events, wherever in the file they stand; and what comes from a pipe is read as
 a file is, packed or not."""
+import functools
 import gzip
 import json
 import lzma
@@ -100,7 +101,7 @@ def test_autograd_profiler(tmp_path):
 # ---- pipes ----
 
 
-PACKINGS = {"plain": bytes, "gzip": gzip.compress, "xz": lzma.compress}
+PACKINGS = {"plain": bytes, "gzip": gzip.compress, "xz": functools.partial(lzma.compress, preset=0)}
 
 
 def pipe_in(folder, data, how):

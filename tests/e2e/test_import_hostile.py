@@ -5,10 +5,9 @@ import os
 import pathlib
 import random
 import resource
-import subprocess
 
 import pytest
-from conftest import PLUMB, ROOT, clean_environment, run_command
+from conftest import PLUMB, ROOT, run_command
 
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 MEMORY = 1 << 30
@@ -36,9 +35,7 @@ def good(request):
 def survives(folder, path, codes=(0, 2, 3)):
     """One line at most on standard error, no profile left after a failure, and no more than a GB of memory."""
     out = folder / "out.plumb"
-    done = subprocess.run([str(PLUMB), "import", str(path), "-o", str(out)], env=clean_environment(), timeout=100,
-                          capture_output=True, text=True, errors="replace",
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 * MEMORY, 4 * MEMORY)))
+    done = run_command("prlimit", f"--as={4 * MEMORY}", PLUMB, "import", path, "-o", out)
     assert done.returncode in codes, (done.returncode, done.stderr)
     assert len(done.stderr.splitlines()) == (done.returncode != 0), done.stderr
     assert out.exists() == (done.returncode == 0)

@@ -409,6 +409,31 @@ def test_collectives(tmp_path):
     assert "20.0 % of it hidden" in run_command(PLUMB, "report", path).stdout
 
 
+def test_ranks_with_the_same_overlap_have_one_line(tmp_path):
+    """(communication, hidden) by rank in µs; the lines that say so."""
+    def overlaps(*ranks):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        paths = []
+        for rank, (communication, hidden) in ranks:
+            paths.append(folder / f"rank{rank}.json")
+            paths[-1].write_text(json.dumps(document(
+                kernel(1, 0, communication, "ncclDevKernel_AllReduce_Sum_f32_RING_LL()"),
+                kernel(2, communication - hidden, 50, "gemm", stream=8),
+                distributedInfo={"backend": "nccl", "rank": rank, "world_size": 16})))
+        text = run_command(PLUMB, "report", imported(folder, *paths)).stdout
+        lines = [line.strip().removeprefix("overlap").strip() for line in text.splitlines()]
+        return [line.removesuffix(" behind computation") for line in lines if line.endswith("behind computation")]
+
+    assert overlaps((0, (100, 20))) == ["rank 0: 100 µs of communication, 20.0 % of it hidden"]
+    assert overlaps(*enumerate([(100, 20)] * 4)) == ["ranks 0 to 3: 100 µs of communication, 20.0 % of it hidden"]
+    assert overlaps((0, (100, 20)), (1, (50, 10)), (2, (100, 40)), (5, (200, 40))) == [
+        "ranks 0, 1, 5: 50.0 µs (rank 1) to 200 µs (rank 5) of communication, 20.0 % of it hidden",
+        "rank 2: 100 µs of communication, 40.0 % of it hidden"]
+    assert overlaps(*((2 * rank, (100, 20)) for rank in range(10))) == [
+        "ranks 0, 2, 4, 6, 8, 10, 12, 14 and 2 more: 100 µs of communication, 20.0 % of it hidden"]
+
+
 def test_merged_ranks(tmp_path):
     """One file of two processes: GPU work is on the device of the one that launched it."""
     path = imported(tmp_path, document(

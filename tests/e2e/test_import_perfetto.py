@@ -10,7 +10,7 @@ import kineto_traces
 import pytest
 import steps_traces
 from conftest import ROOT
-from importing import Imported, cut_everywhere, imported, message, refused, varint
+from importing import Imported, cut_everywhere, imported, message, refused, samples_of, varint
 
 DATA = ROOT / "tests" / "data" / "foreign"
 CLEARED, NEEDED = 1, 2
@@ -424,12 +424,6 @@ def stacks(calls, functions=None, **options):
 def sample(time, stack=None, pid=40, tid=41, *fields, **options):
     own = [(4, stack)] if stack is not None else []
     return packet((66, message((1, 3), (2, pid), (3, tid), *own, *fields)), time=time, **options)
-
-
-def samples_of(made):
-    profile = made.profile
-    return [(profile.processes[profile.tracks[s.track].process].pid, profile.tracks[s.track].tid,
-             profile.node(s.context).path, s.at_ns, s.cpu_ns) for s in profile.cpu_samples()]
 
 
 def test_cpu_samples(tmp_path):

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from conftest import PLUMB, run_command
+from plumbtest import findings
 from steps_traces import Rank, trace
-from test_iters_findings import findings
 
 PACKAGE = "/usr/lib/python3/dist-packages/standin/trainer.py"
 OWN = "/home/me/train.py"

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """plumb iters: what filled the intervals, and --explain: one odd step of a known cause in a loop that is else the same."""
-import json
-
 import pytest
 from conftest import PLUMB, run_command
 from importing import TRACES, shared
+from plumbtest import answer
 from steps_traces import Rank, all_reduce, rank_files, step, trace
 
 
-def iters(path, *options):
-    done = run_command(PLUMB, "iters", path, "--json", *options)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return json.loads(done.stdout)
-
-
 def main_level(path):
-    return [track for track in iters(path)["tracks"] if track["role"] == "main"][0]["levels"][0]
+    return [track for track in answer("iters", path)["tracks"] if track["role"] == "main"][0]["levels"][0]
 
 
 def explain(path, number, *options):
-    told = iters(path, "--explain", str(number), *options)["explain"]
+    told = answer("iters", path, "--explain", str(number), *options)["explain"]
     text = run_command(PLUMB, "iters", path, "--explain", str(number), *options).stdout
     assert all(row["text"] in text for row in told["rows"][:12])
     return told
@@ -265,7 +258,7 @@ def joined(folder, ranks):
 
 def test_late_rank(tmp_path):
     path = joined(tmp_path, ranks_of(late=1))
-    data = iters(path)
+    data = answer("iters", path)
     mains = [track for track in data["tracks"] if track["role"] == "main"]
     assert [track["rank"] for track in mains] == [0, 1]
     found = data["ranks"]
@@ -297,11 +290,11 @@ def test_a_collective_without_peers(tmp_path):
     top = explain(path, whole.index(max(whole)))["rows"][0]
     assert (top["cause"], top["rank"]) == ("rank", None)
     assert "a rank that is not in the profile" in top["text"]
-    assert iters(tmp_path / "trace")["ranks"] is None
+    assert answer("iters", tmp_path / "trace")["ranks"] is None
 
 
 def test_even_ranks_have_no_straggler(tmp_path):
-    found = iters(joined(tmp_path, ranks_of()))["ranks"]
+    found = answer("iters", joined(tmp_path, ranks_of()))["ranks"]
     assert {one["straggler"] for one in found["iterations"]} == {None}
     assert [row["straggler_in"] for row in found["summary"]] == [0, 0]
 
@@ -312,7 +305,7 @@ def test_ranks_that_begin_at_different_iterations(tmp_path):
     waits = sorted(event["ts"] + event["dur"] for event in ranks[1].events
                    if event["name"] == "cudaStreamSynchronize")
     ranks[1].events = [event for event in ranks[1].events if event["ts"] > waits[1]]
-    found = iters(joined(tmp_path, ranks))["ranks"]
+    found = answer("iters", joined(tmp_path, ranks))["ranks"]
     assert found["matched_by"] == "time"
     for one in found["iterations"]:
         assert one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] == 2
@@ -323,7 +316,7 @@ def test_ranks_whose_clocks_differ(tmp_path):
     ranks = ranks_of()
     for event in ranks[1].events:
         event["ts"] += 1e9
-    found = iters(joined(tmp_path, ranks))["ranks"]
+    found = answer("iters", joined(tmp_path, ranks))["ranks"]
     assert found["matched_by"] == "index"
     assert {one["start_skew_ns"] for one in found["iterations"]} == {None}
 
@@ -345,7 +338,7 @@ def test_ranks_with_marks_and_clocks_that_differ(tmp_path, mark, matched, idle):
             rank.now += 20
     for event in ranks[1].events:
         event["ts"] += 1e9
-    found = iters(joined(tmp_path, ranks))["ranks"]
+    found = answer("iters", joined(tmp_path, ranks))["ranks"]
     assert found["matched_by"] == matched
     assert {one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] for one in found["iterations"]} == {idle}
     how = {"mark": "by the steps that the program marks", "step": "by the program's step numbers"}
@@ -359,7 +352,7 @@ def test_recorded_ranks(tmp_path):
     output = tmp_path / "ranks.plumb"
     assert run_command(PLUMB, "import", folder / "rank0.json.gz", folder / "rank1.json.gz", "-o",
                        output).returncode == 0
-    found = iters(output)["ranks"]
+    found = answer("iters", output)["ranks"]
     assert len(found["iterations"]) == 4 and found["straggler_by"] == "collectives"
     for one in found["iterations"]:
         assert min(rank["waiting_ns"] for rank in one["ranks"]) < max(rank["waiting_ns"] for rank in one["ranks"])

@@ -6,14 +6,9 @@ import json
 import pytest
 from conftest import PLUMB, run_command
 from importing import shared
+from plumbtest import answer, findings
 from steps_traces import Rank, step, trace
-from test_iters_explain import growing, iters, main_level
-
-
-def findings(path, *options):
-    done = run_command(PLUMB, "report", path, "--findings", "--json", *options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["findings"]
+from test_iters_explain import growing, main_level
 
 
 def of(path, prefix, *options):
@@ -98,7 +93,7 @@ def two_processes(alone=5, together=6):
 def test_two_processes_on_one_device(tmp_path):
     one, other = two_processes()
     path = trace(tmp_path, [one, other], one_device=True)
-    mains = [track for track in iters(path)["tracks"] if track["role"] == "main"]
+    mains = [track for track in answer("iters", path)["tracks"] if track["role"] == "main"]
     assert len({track["process"] for track in mains}) == 2, "each has a loop of its own"
     level = mains[0]["levels"][0]
     contended = [item["contended_ns"] for item in level["iterations"]]
@@ -106,12 +101,12 @@ def test_two_processes_on_one_device(tmp_path):
     text = run_command(PLUMB, "iters", path).stdout
     assert "contention: another process had work on the device" in text and "2x as long" in text
     assert of(path, "iterations-growth-") == [], "a step is no growth"
-    assert iters(path)["ranks"] is None, "two programs on one device are no ranks"
+    assert answer("iters", path)["ranks"] is None, "two programs on one device are no ranks"
 
 
 def test_longer_kernels_beside_another_process(tmp_path):
     one, other = two_processes(alone=10, together=1)
-    told = iters(trace(tmp_path, [one, other], one_device=True), "--explain", "10")["explain"]
+    told = answer("iters", trace(tmp_path, [one, other], one_device=True), "--explain", "10")["explain"]
     assert told["rows"][0]["cause"] == "kernels"
     assert "2.0x as long: another process works on the device" in told["rows"][0]["text"]
 

@@ -4,8 +4,9 @@ import random
 
 import pytest
 from conftest import PLUMB, run_command
+from plumbtest import answer
 from steps_traces import STREAM, Rank, trace
-from test_iters_explain import iters, main_level
+from test_iters_explain import main_level
 
 SEEDS = range(6)
 
@@ -52,7 +53,7 @@ def test_nested(tmp_path, seed):
     stream = Stream(Rank())
     for _ in range(steps):
         stream.round([f"h{name}" for name in head] + layer * layers + [f"t{name}" for name in tail])
-    (track,) = iters(trace(tmp_path, [stream.rank]))["tracks"]
+    (track,) = answer("iters", trace(tmp_path, [stream.rank]))["tracks"]
     outer, inner = track["levels"][:2]
     assert (outer["period_ops"], outer["occurrences"]) == (18 + 9 * layers, steps)
     assert outer["first_op"] == f"h{head[0]}"
@@ -97,7 +98,7 @@ def test_two_interleaved_streams(tmp_path, seed):
     for _ in range(25):
         main.round(names)
         beside.round(others, interval=300.0)
-    tracks = iters(trace(tmp_path, [rank]))["tracks"]
+    tracks = answer("iters", trace(tmp_path, [rank]))["tracks"]
     assert [(track["stream"], track["role"]) for track in tracks] == [(STREAM, "main"), (21, "assist")]
     level = tracks[0]["levels"][0]
     assert (level["period_ops"], level["occurrences"], level["coverage"]) == (100, 25, 1)
@@ -129,7 +130,7 @@ def test_no_loop_at_all(tmp_path, seed):
     stream = Stream(Rank())
     stream.round(pattern(chance, 3000))
     path = trace(tmp_path, [stream.rank])
-    (track,) = iters(path)["tracks"]
+    (track,) = answer("iters", path)["tracks"]
     assert track["levels"] == []
     assert "no loop: the order of its kernels does not repeat" in run_command(PLUMB, "iters", path).stdout
     done = run_command(PLUMB, "iters", path, "--explain", "1")

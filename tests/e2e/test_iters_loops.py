@@ -5,8 +5,8 @@ import random
 
 import pytest
 from conftest import PLUMB, run_command
+from plumbtest import answer
 from steps_traces import STREAM, Rank, trace
-from test_iters_explain import iters
 
 
 class Program:
@@ -56,7 +56,7 @@ class Program:
         return round((us - self.first) * 1000)
 
     def track(self, folder):
-        tracks = iters(trace(folder, [self.rank]))["tracks"]
+        tracks = answer("iters", trace(folder, [self.rank]))["tracks"]
         return next(one for one in tracks if one["stream"] == self.stream)
 
 
@@ -335,9 +335,9 @@ def test_one_loop_at_a_time(tmp_path):
     program.loop([step] * 30)
     program.loop([program.names("e", 60)] * 20, interval=600.0)
     path = trace(tmp_path, [program.rank])
-    (track,) = iters(path)["tracks"]
+    (track,) = answer("iters", path)["tracks"]
     assert [loop["main"] for loop in track["loops"]] == [True, False]
-    (second,) = iters(path, "--loop", "2")["tracks"]
+    (second,) = answer("iters", path, "--loop", "2")["tracks"]
     assert second["levels"][0]["period_ops"] == 60
     assert [loop["main"] for loop in second["loops"]] == [False, True]
     first_level = track["levels"][0]["iterations"][0]
@@ -351,7 +351,7 @@ def test_one_loop_at_a_time(tmp_path):
     text = run_command(PLUMB, "iters", path).stdout
     assert text.index("loop 1 of 2, shown in full") < text.index("loop 2 of 2: ")
     assert text.count("-bound:") >= 2, "each has its verdict"
-    explained = iters(path, "--explain", "3", "--loop", "2")["explain"]
+    explained = answer("iters", path, "--explain", "3", "--loop", "2")["explain"]
     assert explained["median_ns"] < 2_000_000
     done = run_command(PLUMB, "iters", path, "--loop", "3")
     assert done.returncode == 3 and "there is no loop 3" in done.stderr

@@ -8,15 +8,10 @@ import pytest
 from conftest import PLUMB, run_command
 from importing import imported, shared, write
 from kineto_traces import event
+from plumbtest import answer, findings
 
 KINDS = ("host", "launch", "kernel", "copy", "communication", "gap", "unknown")
 MAIN, SIDE = 7, 20
-
-
-def iters(path):
-    done = run_command(PLUMB, "iters", path, "--json")
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return json.loads(done.stdout)
 
 
 def check_sums(path):
@@ -35,7 +30,7 @@ HTA = {
 
 @pytest.mark.parametrize("name", sorted(HTA))
 def test_beside_hta(name):
-    path = iters(shared(f"kineto/{name}.json.gz"))["path"]
+    path = answer("iters", shared(f"kineto/{name}.json.gz"))["path"]
     check_sums(path)
     between = sum(row["path_ns"] for row in path["top"] if row["name"] is None)
     ours = (path["host_ns"] - between, path["kernel_ns"] + path["copy_ns"], path["launch_ns"], path["gap_ns"])
@@ -72,7 +67,7 @@ def test_nothing_saves_more_than_it_takes(tmp_path, name):
     assert run_command(PLUMB, "import", shared(f"kineto/{name}.json.gz"), "-o", path).returncode == 0
     done = run_command(PLUMB, "report", path, "--by", "kernel", "--json", "--top", "100000")
     takes = {row["name"]: row["exclusive"]["gpu.time"]["sum"] for row in json.loads(done.stdout)["rows"]}
-    (track,) = [one for one in iters(path)["tracks"] if one["role"] == "main"]
+    (track,) = [one for one in answer("iters", path)["tracks"] if one["role"] == "main"]
     steps = track["levels"][0]["occurrences"]
     rows = [row for row in track["path"]["top"] if row["path_kind"] == "kernel"]
     assert rows
@@ -84,7 +79,7 @@ def test_nothing_saves_more_than_it_takes(tmp_path, name):
                                   "k04_a100_ddp8_rank3_6steps", "k08_a100_ddp2_rank0_nccl_meta_3steps"])
 def test_steps_of_published_traces(name):
     """A step's path is as long as the step, and finds what the forward pass and the engine's thread did."""
-    data = iters(shared(f"kineto/{name}.json.gz"))
+    data = answer("iters", shared(f"kineto/{name}.json.gz"))
     (track,) = [one for one in data["tracks"] if one["role"] == "main"]
     items = track["levels"][0]["iterations"]
     assert len(track["path"]["iterations"]) == len(items)
@@ -99,7 +94,7 @@ def test_steps_of_published_traces(name):
 
 def test_input_stall():
     """k01 waits for its input: loading it saves most, and no kernel anything, for the host is the slower."""
-    data = iters(shared("kineto/k01_v100_resnet50_w0_6steps.json.gz"))
+    data = answer("iters", shared("kineto/k01_v100_resnet50_w0_6steps.json.gz"))
     (track,) = [one for one in data["tracks"] if one["role"] == "main"]
     top = track["path"]["top"]
     best = max(top, key=lambda row: row["saving_ns"] or 0)
@@ -154,7 +149,7 @@ def host_bound(kernel=20):
 
 
 def test_host_bound(tmp_path):
-    data = iters(host_bound().write(tmp_path))
+    data = answer("iters", host_bound().write(tmp_path))
     (track,) = data["tracks"]
     path = track["path"]
     assert (path["kernel_ns"], path["launch_ns"]) == (20_000, 10_000)
@@ -184,7 +179,7 @@ def test_events_and_syncs(tmp_path):
     synchronise = trace.call("cudaStreamSynchronize", 40, 570)
     trace.sync("Stream Sync", synchronise, MAIN)
     trace.host("after", 610, 90)
-    path = iters(trace.write(tmp_path))["path"]
+    path = answer("iters", trace.write(tmp_path))["path"]
     assert path["edges"] == {"launches": 3, "syncs": 1, "events": 1, "collectives": 0,
                              "collectives_by_sequence": 0, "collectives_by_group": 0, "collectives_by_stream": 0,
                              "collectives_by_name": 0, "inferred_syncs": 0, "inferred_events": 0,
@@ -224,7 +219,7 @@ def two_ranks(late):
 
 
 def test_ranks(tmp_path):
-    data = iters(two_ranks(400).write(tmp_path))
+    data = answer("iters", two_ranks(400).write(tmp_path))
     assert data["path"]["edges"]["collectives"] == 6
     assert data["path"]["edges"]["inferred_syncs"] == 12
     tracks = {track["process"]: track["path"] for track in data["tracks"]}
@@ -240,12 +235,6 @@ def test_ranks(tmp_path):
 
 
 # ---- findings ----
-
-
-def findings(path, *options):
-    done = run_command(PLUMB, "report", path, "--findings", "--json", *options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["findings"]
 
 
 def slow_optimizer(hidden):
@@ -322,6 +311,6 @@ def test_without_spans_nothing_changes(tmp_path):
     path = only_gpu.write(tmp_path)
     assert all("saving_bound" not in one["evidence"] for one in findings(path))
     # Of the GPU alone the path is known, but not what the first work waited for.
-    whole = iters(path)["path"]
+    whole = answer("iters", path)["path"]
     check_sums(whole)
     assert whole["host_ns"] == 0 and whole["edges"]["launches"] == 0

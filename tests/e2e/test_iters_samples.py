@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
-from plumbtest import PROGRAMS, run_program
+from plumbtest import PROGRAMS, answer, run_program
 from test_mock_gpu import NEWEST, mock_environment
 
 import plumb
@@ -187,14 +187,8 @@ def host_bound(folder, *options):
     return made
 
 
-def iters(made, *options):
-    done = run_command(PLUMB, "iters", made.path, "--json", *options)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return json.loads(done.stdout)
-
-
 def level_of(made):
-    level = [track for track in iters(made)["tracks"] if track["role"] == "main"][0]["levels"][0]
+    level = [track for track in answer("iters", made.path)["tracks"] if track["role"] == "main"][0]["levels"][0]
     assert level["occurrences"] == STEPS and level["verdict"] == "host-bound"
     return level
 
@@ -247,7 +241,7 @@ def test_iterations_by_their_own_samples(sampled):
 
 
 def test_the_critical_path_between_two_spans(sampled):
-    path = [track for track in iters(sampled)["tracks"] if track["role"] == "main"][0]["path"]
+    path = [track for track in answer("iters", sampled.path)["tracks"] if track["role"] == "main"][0]["path"]
     top = path["top"][0]
     assert (top["path_kind"], top["name"], top["sampled"]) == ("host", None, "prepare"), path
     assert top["sampled_line"] in lines("first", "second", "prepare")
@@ -256,7 +250,7 @@ def test_the_critical_path_between_two_spans(sampled):
 
 
 def test_what_a_step_that_slept_did_less(sampled):
-    told = iters(sampled, "--explain", str(SLEEPS))["explain"]
+    told = answer("iters", sampled.path, "--explain", str(SLEEPS))["explain"]
     row = [row for row in told["rows"] if row["name"] == "prepare"][0]
     assert row["cause"] == "host" and "less in prepare at host_bound.py:" in row["text"]
     assert row["difference_ns"] == pytest.approx(-MS * 1e6, rel=0.5)
@@ -264,7 +258,7 @@ def test_what_a_step_that_slept_did_less(sampled):
 
 
 def test_what_a_step_computed_more(sampled):
-    told = iters(sampled, "--explain", str(EXTRA))["explain"]
+    told = answer("iters", sampled.path, "--explain", str(EXTRA))["explain"]
     row = [row for row in told["rows"] if row["name"]][0]
     assert (row["name"], row["cause"], row["median_ns"]) == ("augment", "host", 0)
     assert row["difference_ns"] == pytest.approx(3 * MS * 1e6, rel=0.35)
@@ -296,7 +290,7 @@ def test_native_functions(tmp_path):
                        options=["--trace", "--cpu=1000", "--mode=full"],
                        environment=mock_environment(NEWEST, "clock=1"))
     assert made.done.returncode == 0, made.done.stderr
-    told = iters(made)["tracks"]
+    told = answer("iters", made.path)["tracks"]
     filled = [track for track in told if track["role"] == "main"][0]["levels"][0]["summary"]["filled"]
     top = [row for row in filled if row["kind"] == "sample"][0]
     assert top["name"] in ("spin", "burn_ten") and top["line"] == 7

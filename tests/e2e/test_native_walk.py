@@ -42,16 +42,24 @@ def build(folder, *command):
     return folder
 
 
+def compile_one(folder, compiler, source, *flags):
+    """SOURCE as an object in FOLDER, where ccache is with its help."""
+    ccache = shutil.which("ccache")
+    return build(folder, *([ccache] if ccache else []), compiler, *COMMON, *flags, "-c", source)
+
+
 def compile_walk(folder, compiler, *flags):
     folder.mkdir(exist_ok=True)
-    return build(folder, compiler, "-std=gnu17", "-O2", *COMMON, *flags, "-c", *WALK)
+    for source in WALK:
+        compile_one(folder, compiler, source, "-std=gnu17", "-O2", *flags)
+    return folder
 
 
 def compile_shapes(folder, compiler, flags):
     """shapes.cc and the walk, with FLAGS, as FOLDER/shapes; a stripped library.so beside it."""
     compile_walk(folder / "walk", {"g++": "gcc", "clang++": "clang"}.get(compiler, compiler), "-fPIE")
-    build(folder, compiler, "-std=gnu++17", *COMMON, "-Wno-attributes", *flags, "-o", "shapes",
-          os.path.join(NATIVE, "shapes.cc"), *(folder / "walk").glob("*.o"), "-ldl", "-lpthread")
+    compile_one(folder, compiler, os.path.join(NATIVE, "shapes.cc"), "-std=gnu++17", "-Wno-attributes", *flags)
+    build(folder, compiler, *flags, "-o", "shapes", "shapes.o", *(folder / "walk").glob("*.o"), "-ldl", "-lpthread")
     build(folder, "gcc", "-O2", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", "library.so",
           os.path.join(NATIVE, "library.c"))
     return build(folder, "strip", "library.so")
@@ -95,8 +103,8 @@ def test_as_libgcc_sees_it_with_clang(tmp_path, case):
     if not clang:
         pytest.skip("no clang++ here")
     compile_walk(tmp_path / "walk", "gcc", "-fPIE")
-    build(tmp_path, clang, "-std=gnu++17", "-w", "-O2", *COMMON, "-o", "shapes", os.path.join(NATIVE, "shapes.cc"),
-          *(tmp_path / "walk").glob("*.o"), "-ldl", "-lpthread")
+    compile_one(tmp_path, clang, os.path.join(NATIVE, "shapes.cc"), "-std=gnu++17", "-w", "-O2")
+    build(tmp_path, clang, "-o", "shapes", "shapes.o", *(tmp_path / "walk").glob("*.o"), "-ldl", "-lpthread")
     done = run(tmp_path / "shapes", case)
     assert done.returncode == 0, done.stdout + done.stderr
 

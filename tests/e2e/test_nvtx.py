@@ -8,8 +8,8 @@ import sys
 
 import pytest
 from conftest import PLUMB, ROOT, Recording, clean_environment, run_command
-from plumbtest import Made, PROGRAMS, run_program
-from test_export import export, perfetto
+from plumbtest import PROGRAMS, Made, export, run_program
+from test_export import perfetto
 
 SOURCES = ROOT / "tests/e2e/nvtx"
 

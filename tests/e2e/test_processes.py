@@ -19,13 +19,23 @@ def calls(made, name="aten::sin"):
     return sorted(calls_of_processes(made, name).values())
 
 
-@pytest.fixture
-def run(torch_python, tmp_path_factory):
+def runner(python, folder):
     def call(*arguments, **more):
-        made = recorded(torch_python, PROGRAM, tmp_path_factory, *arguments, **more)
+        made = recorded(python, PROGRAM, folder, *arguments, **more)
         check_sums(made)
         return made
     return call
+
+
+@pytest.fixture
+def run(torch_python, tmp_path_factory):
+    return runner(torch_python, tmp_path_factory)
+
+
+@pytest.fixture
+def run_any(any_torch_python, tmp_path_factory):
+    """Where only processes count: how they are made and end is the same with each PyTorch."""
+    return runner(any_torch_python, tmp_path_factory)
 
 
 def only_attributed(made, processes):
@@ -76,8 +86,8 @@ def test_forks_in_a_signals_handler(run):
     only_attributed(made, 11)
 
 
-def test_a_child_that_is_killed_loses_nothing(run):
-    made = run("killed")
+def test_a_child_that_is_killed_loses_nothing(run_any):
+    made = run_any("killed")
     assert calls(made) == [1, 7]
     only_attributed(made, 2)
     end, = [process for process in made.profile.processes
@@ -85,16 +95,16 @@ def test_a_child_that_is_killed_loses_nothing(run):
     assert calls_of_processes(made)[end.pid] == 7
 
 
-def test_a_zombie_is_no_living_process(run):
-    made = run("zombie")
+def test_a_zombie_is_no_living_process(run_any):
+    made = run_any("zombie")
     assert calls(made) == [1, 7]
     assert "still runs" not in made.done.stderr
 
 
-def test_three_hundred_children(run):
+def test_three_hundred_children(run_any):
     """Each has a region as large as --limit on paper; on the disk they are small and go away."""
     before = time.monotonic()
-    made = run("many", "300")
+    made = run_any("many", "300")
     took = time.monotonic() - before
     assert calls(made) == [1] * 300
     only_attributed(made, len(made.profile.processes))
@@ -106,8 +116,8 @@ def test_three_hundred_children(run):
 # ---- pools ----
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_process_pools(run, method):
-    made = run("pool", method)
+def test_process_pools(run_any, method):
+    made = run_any("pool", method)
     assert sum(calls(made)) == 41
     # Workers take what they get; each of the program's eight tasks is five operators of one of them.
     counts = calls(made)
@@ -118,8 +128,8 @@ def test_process_pools(run, method):
     assert received["received"] == received["attributed"]
 
 
-def test_multiprocessing_pool(run):
-    made = run("fork_pool")
+def test_multiprocessing_pool(run_any):
+    made = run_any("fork_pool")
     assert sum(calls(made)) == 40 and all(count % 5 == 0 for count in calls(made))
 
 
@@ -136,15 +146,15 @@ def test_data_loader_workers(run):
 
 # ---- other programs ----
 
-def test_vfork_and_spawn_leave_the_parent_alone(run):
-    made = run("vfork")
+def test_vfork_and_spawn_leave_the_parent_alone(run_any):
+    made = run_any("vfork")
     assert calls(made) == [5]
     only_attributed(made, 1)
     assert not made.reasons("operator")
 
 
-def test_programs_that_become_others(run):
-    made = run("exec_chain")
+def test_programs_that_become_others(run_any):
+    made = run_any("exec_chain")
     assert calls(made) == [12]  # of one process
     assert len(made.profile.processes) == 3
     only_attributed(made, 3)
@@ -152,10 +162,10 @@ def test_programs_that_become_others(run):
     assert last.command.endswith("exec_chain 0") and last.exit_code == 0
 
 
-def test_nested_shells(torch_python, tmp_path):
+def test_nested_shells(any_torch_python, tmp_path):
     program = PROGRAMS / PROGRAM
-    line = (f"{torch_python} {program} one 3; sh -c '({torch_python} {program} one 4; true)'; "
-            f"{torch_python} {program} one 5 & wait; exit 7")
+    line = (f"{any_torch_python} {program} one 3; sh -c '({any_torch_python} {program} one 4; true)'; "
+            f"{any_torch_python} {program} one 5 & wait; exit 7")
     path = tmp_path / "run.plumb"
     done = run_command(PLUMB, "run", "-o", path, "--", "sh", "-c", line, cwd=tmp_path,
                        env=environment_for_programs())
@@ -166,15 +176,15 @@ def test_nested_shells(torch_python, tmp_path):
     assert made.profile.run.exit_code == 7
 
 
-def test_a_child_that_outlives_the_program(torch_python, tmp_path):
-    made = run_program(torch_python, PROGRAM, "outlives", folder=tmp_path)
+def test_a_child_that_outlives_the_program(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, PROGRAM, "outlives", tmp_path, folder=tmp_path)
     assert made.done.returncode == 0
     assert "still runs" in made.done.stderr
     finish = made.done.stderr.split("when it has ended: ")[1].splitlines()[0].split()
     until(lambda: (tmp_path / "ready").exists())
     (tmp_path / "go").touch()
     folder, = tmp_path.glob(".plumb-*.run")
-    until(lambda: not any(b"outlives" in line for line in command_lines()))
+    until(lambda: not any(b"outlives\0" + bytes(tmp_path) in line for line in command_lines()))
     done = run_command(PLUMB, *finish[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     again = Made(made.done, made.program, tmp_path, made.path)
@@ -277,8 +287,8 @@ def test_summary_names_processes_and_ranks(two_ranks):
     assert line.startswith("  ranks     2; in operators ") and "above the mean" in line
 
 
-def test_without_ranks_there_is_no_row(run):
-    done = run_command(PLUMB, "report", run("fork_idle").path, "--by", "rank")
+def test_without_ranks_there_is_no_row(run_any):
+    done = run_command(PLUMB, "report", run_any("fork_idle").path, "--by", "rank")
     assert done.returncode == 3 and "no ranks were recorded" in done.stderr
 
 

@@ -67,6 +67,18 @@ def test_a_launcher_does_not_hide_the_iterations(unpack):
     assert main["iterations"] == late_ranks.STEPS
 
 
+def test_a_finding_of_another_loop_says_so(unpack):
+    path = unpack("epochs-fault")
+    text = subprocess.run([PLUMB, "report", path, "--findings"], capture_output=True, text=True, check=True).stdout
+    assert "    warning  loop 2: evaluate" in text and " in loop 2, " in text
+    assert "saving   unknown in the main loop" in text
+    alone = subprocess.run([PLUMB, "report", path, "--findings", "--window", "loop:2"], capture_output=True, text=True,
+                           check=True).stdout
+    assert "    serious  evaluate" in alone and " in loop 2, " in alone and "in the main loop" not in alone
+    shares = Told().json("report", path, "--findings", "--threshold", "loops.share=50%")["findings"]
+    assert {one["window"] for one in shares} == {"loop:1", "startup"}
+
+
 def test_busy_time_of_a_shared_gpu_is_unknown_in_a_window(unpack):
     """Both ranks ran on one GPU: what the two did at once is not known by window, and is not 0."""
     done = subprocess.run([PLUMB, "report", unpack("ddp")], capture_output=True, text=True, check=True)

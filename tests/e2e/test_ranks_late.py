@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
-from plumbtest import run_program
+from plumbtest import findings, run_program
 from steps_traces import Rank, all_reduce, rank_files
 from test_mock_gpu import mock_environment
 
@@ -22,15 +22,17 @@ def job(folder, kind, ranks, *options):
     return made
 
 
-def report(path, *options):
-    done = run_command(PLUMB, "report", path, "--findings", "--json", *options)
+def by_cause(path, *options):
+    """The findings of the rule."""
+    return {one["evidence"]["cause"]: one for one in findings(path, *options) if one["rule"] == "ranks"}
+
+
+def joined(folder, ranks):
+    """The profile of a job whose ranks each have a trace."""
+    path = folder / "job.plumb"
+    done = run_command(PLUMB, "import", *rank_files(folder, ranks), "-o", path)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def findings(path, *options):
-    """Those of the rule, by cause."""
-    return {one["evidence"]["cause"]: one for one in report(path, *options)["findings"] if one["rule"] == "ranks"}
+    return path
 
 
 def near(value, wanted, part=0.05):
@@ -44,7 +46,7 @@ def line_of(evidence, made, name):
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_a_late_rank(tmp_path, ranks):
     made = job(tmp_path, "late", ranks)
-    found = report(made.path)["findings"]
+    found = findings(made.path)
     first, evidence = found[0], found[0]["evidence"]
     assert (first["rule"], evidence["cause"], first["severity"]) == ("ranks", "late", "serious")
     assert "for rank 1, whose host is late at mock_ranks.py:" in first["title"]
@@ -70,19 +72,19 @@ def test_the_summary_names_the_cause(tmp_path):
 
 @pytest.mark.parametrize("kind, ranks", [("healthy", 2), ("healthy", 4), ("healthy", 8), ("overlapped", 2), ("alone", 2)])
 def test_healthy_twins(tmp_path, kind, ranks):
-    assert findings(job(tmp_path, kind, ranks).path) == {}
+    assert by_cause(job(tmp_path, kind, ranks).path) == {}
 
 
 def test_where_the_host_waits(tmp_path):
     made = job(tmp_path, "late_host", 2, "--cpu")
-    found = findings(made.path)["late"]
+    found = by_cause(made.path)["late"]
     assert f"whose host waits at mock_ranks.py:{made.lines['sleep']}" in found["title"]
     assert found["evidence"]["host_metric"] == "wait.time"
     assert line_of(found["evidence"], made, "sleep")
 
 
 def test_late_now_and_then(tmp_path):
-    found = findings(job(tmp_path, "sometimes", 2).path)["late"]
+    found = by_cause(job(tmp_path, "sometimes", 2).path)["late"]
     assert found["evidence"]["late_times"] < 12 and found["evidence"]["of_times"] >= STEPS - 1
     assert near(found["saving_ns"], 60e6 * 6)
     # 60 ms in each of these steps, but for what rank 0 is late itself.
@@ -104,15 +106,12 @@ def test_late_once(tmp_path):
             all_reduce(ranks)
         for rank in ranks:
             rank.wait()
-    path = tmp_path / "job.plumb"
-    done = run_command(PLUMB, "import", *rank_files(tmp_path, ranks), "-o", path)
-    assert done.returncode == 0, done.stderr
-    found = findings(path)["late"]
+    found = by_cause(joined(tmp_path, ranks))["late"]
     assert re.match(r"rank 0 waits in 1 of (19|20) steps, (19|20)\.\d+ ms, for rank 1", found["title"]), found["title"]
 
 
 def test_late_in_turn(tmp_path):
-    found = findings(job(tmp_path, "turns", 4).path)
+    found = by_cause(job(tmp_path, "turns", 4).path)
     assert list(found) == ["uneven"]
     assert "they come late in turn" in found["uneven"]["title"]
     times = [one["late_times"] for one in found["uneven"]["evidence"]["ranks"]]
@@ -120,7 +119,7 @@ def test_late_in_turn(tmp_path):
 
 
 def test_a_slower_gpu(tmp_path):
-    found = findings(job(tmp_path, "device", 2).path)["late"]
+    found = by_cause(job(tmp_path, "device", 2).path)["late"]
     assert found["evidence"]["why"] == "device"
     # Two kernels take twice as long, and one as long as elsewhere.
     assert near(found["evidence"]["kernels_slower"], 41 / 21, 0.01)
@@ -130,21 +129,21 @@ def test_a_slower_gpu(tmp_path):
 def test_what_computation_hides_is_no_waiting(tmp_path):
     """Rank 1 is 20 ms late, but rank 0 has 20 ms of computation left when it reduces the first bucket."""
     made = job(tmp_path, "overlapped_late", 2)
-    found = findings(made.path)["late"]
+    found = by_cause(made.path)["late"]
     waiting = {one["rank"]: one["waiting_ns"] for one in found["evidence"]["ranks"]}
     assert near(waiting[0], 19e6 * STEPS) and waiting[1] == 0
 
 
 def test_several_groups(tmp_path):
     """Only rank 1 is late, but ranks 0 and 3 come late to their second groups because they waited for it."""
-    found = findings(job(tmp_path, "groups", 4).path)
+    found = by_cause(job(tmp_path, "groups", 4).path)
     assert list(found) == ["late"]
     assert found["late"]["title"].startswith("ranks 0, 2, 3 wait ")
     assert "for rank 1, whose host is late" in found["late"]["title"]
 
 
 def test_a_pipeline(tmp_path):
-    found = findings(job(tmp_path, "pipeline", 2).path)
+    found = by_cause(job(tmp_path, "pipeline", 2).path)
     assert list(found) == ["pipeline"]
     assert found["pipeline"]["saving_ns"] is None
     assert found["pipeline"]["title"].endswith("rank 1 sets the pace of the pipeline")
@@ -152,9 +151,9 @@ def test_a_pipeline(tmp_path):
 
 def test_thresholds(tmp_path):
     made = job(tmp_path, "late", 2)
-    assert "late" in findings(made.path, "--threshold", "ranks.waiting=35%")
-    assert findings(made.path, "--threshold", "ranks.waiting=55%,ranks.uneven=55%") == {}
-    assert findings(made.path, "--threshold", "ranks.times=31") == {}
+    assert "late" in by_cause(made.path, "--threshold", "ranks.waiting=35%")
+    assert by_cause(made.path, "--threshold", "ranks.waiting=55%,ranks.uneven=55%") == {}
+    assert by_cause(made.path, "--threshold", "ranks.times=31") == {}
 
 
 # ---- what devices do ----
@@ -186,7 +185,7 @@ def test_without_communication_devices_are_busy(tmp_path):
 
 def test_advice_for_communication(tmp_path):
     made = job(tmp_path, "overlapped_late", 2)
-    hot = next(one for one in report(made.path)["findings"] if "nccl" in one["title"])
+    hot = next(one for one in findings(made.path) if "nccl" in one["title"])
     assert "Computation hides 49." in hot["advice"] and "layout" not in hot["advice"]
     assert 0.49 < hot["evidence"]["hidden_share"] < 0.5
     assert near(hot["evidence"]["operation_ns"], 1e6, 0.01)
@@ -208,15 +207,12 @@ def ranks_of_a_trace(folder, sleeps, count=2):
         all_reduce(ranks)
         for rank in ranks:
             rank.wait()
-    path = folder / "job.plumb"
-    done = run_command(PLUMB, "import", *rank_files(folder, ranks), "-o", path)
-    assert done.returncode == 0, done.stderr
-    return path
+    return joined(folder, ranks)
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_traces_of_ranks(tmp_path, count):
-    found = findings(ranks_of_a_trace(tmp_path, 2000.0, count))["late"]
+    found = by_cause(ranks_of_a_trace(tmp_path, 2000.0, count))["late"]
     assert "for rank 1, whose host" in found["title"]
     assert found["evidence"]["newest"] is False
     waiting = {one["rank"]: one["waiting_ns"] for one in found["evidence"]["ranks"]}
@@ -224,13 +220,13 @@ def test_traces_of_ranks(tmp_path, count):
 
 
 def test_traces_of_even_ranks(tmp_path):
-    assert findings(ranks_of_a_trace(tmp_path, 0.0)) == {}
+    assert by_cause(ranks_of_a_trace(tmp_path, 0.0)) == {}
 
 
 def test_the_cause_comes_first(tmp_path):
     """GPU 1 idles because its host is late; if it were not, rank 2 would be. So the wait of rank 1's GPU for its host
     saves more than rank 1 could, but the late rank says why all wait."""
-    found = report(ranks_of_a_trace(tmp_path, {1: 5000.0, 2: 3600.0}, 4), "--threshold", "latency.idle=10%")["findings"]
+    found = findings(ranks_of_a_trace(tmp_path, {1: 5000.0, 2: 3600.0}, 4), "--threshold", "latency.idle=10%")
     first = found[0]
     assert (first["rule"], first["evidence"]["cause"]) == ("ranks", "late"), [one["title"] for one in found]
     idle = [one for one in found if one["rule"] == "latency"]

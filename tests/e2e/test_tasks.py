@@ -29,6 +29,7 @@ TORCH = HEAD + """
 import torch
 from torch.profiler import record_function
 x = torch.ones(4)
+torch.sin(x)  # the first call of an operator can take long
 """
 
 
@@ -354,19 +355,41 @@ asyncio.run(main())
     assert found["a"] == 11 and found["after"] == 20, "the child has forgotten its parent's range"
 
 
-def test_samples_stand_under_the_range_of_their_task(tmp_path):
-    """Each computes for 80 ms of its thread's CPU time, however busy the machine is."""
-    program = FOUR.replace("busy(name, 10)", "compute(10)").replace("async def work", """
-def compute(ms):
-    start = time.thread_time_ns()
-    while time.thread_time_ns() < start + ms * 1_000_000:
-        pass
-async def work""", 1)
-    made = play(sys.executable, tmp_path, program, options=["--cpu"])
-    rows = made.report("--by", "range", "--metric", "cpu.time", "--top", "0")["rows"]
-    found = {row["name"]: row["inclusive"]["cpu.time"]["sum"] / 1e6 for row in rows
-             if row["inclusive"].get("cpu.time")}
-    assert all(found[f"coro{i}"] > 20 for i in range(4)), found
+def test_samples_stand_under_the_range_of_their_task(python, tmp_path):
+    """Each task computes in a function of its own, which says whose a sample is. How often the kernel looks at a thread
+    depends on what else runs, so they do not have the same."""
+    made = play(python, tmp_path, """
+def make(name):
+    source = f"def of_{name}(end):\\n while time.thread_time_ns() < end: pass"
+    exec(source, globals())
+    return globals()[f"of_{name}"]
+async def work(name):
+    compute = make(name)
+    with span(name):
+        for _ in range(8):
+            compute(time.thread_time_ns() + 20_000_000)
+            await asyncio.sleep(0)
+async def main():
+    await asyncio.gather(*(work(f"coro{i}") for i in range(4)))
+asyncio.run(main())
+""", options=["--cpu"])
+    rows = {row["id"]: row for row in
+            made.report("--by", "context", "--metric", "cpu.time", "--top", "0")["contexts"]}
+
+    def ranges_around(row):
+        return {above["name"] for above in around(row) if above["kind"] == "range"}
+
+    def around(row):
+        while row["parent"]:
+            row = rows[row["parent"]]
+            yield row
+
+    found = {row["name"]: ranges_around(row) for row in rows.values() if row["name"].startswith("of_coro")}
+    assert found == {name: {name[3:]} for name in found}
+    # With 3.11, a coroutine's own frames may be unknown in a signal's handler.
+    assert len(found) == 4 or "3.11" in subprocess.run([python, "-V"], capture_output=True, text=True).stdout
+    ns = sum(row["inclusive"]["cpu.time"]["sum"] for row in rows.values() if row["kind"] == "range")
+    assert ns > 0.8 * 4 * 8 * 20e6, rows
 
 
 # ---- greenlets ----

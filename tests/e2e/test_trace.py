@@ -146,27 +146,27 @@ def test_the_last_iterations_of_an_optimizer(torch_python, tmp_path):
     balanced(made)
 
 
-def test_the_last_iterations_of_a_loop(torch_python, tmp_path):
+def test_the_last_iterations_of_a_loop(any_torch_python, tmp_path):
     """Without an optimizer it is the outermost loop that the main thread runs."""
-    made = run(torch_python, tmp_path, "infer", 30, trace="4")
+    made = run(any_torch_python, tmp_path, "infer", 30, trace="4")
     found = at_lines(made)
     assert {line: found[LINES[line]] for line in ("head", "layer", "tail")} == {
         "head": 4, "layer": 12, "tail": 4}
     assert LINES["warm"] not in found
 
 
-def test_a_loop_of_one_call(torch_python, tmp_path):
-    made = run(torch_python, tmp_path, "single", 30, trace="7")
+def test_a_loop_of_one_call(any_torch_python, tmp_path):
+    made = run(any_torch_python, tmp_path, "single", 30, trace="7")
     assert at_lines(made)[LINES["single"]] == 7
 
 
-def test_fewer_iterations_than_asked_for(torch_python, tmp_path):
-    made = run(torch_python, tmp_path, "train", 3, trace="1000")
+def test_fewer_iterations_than_asked_for(any_torch_python, tmp_path):
+    made = run(any_torch_python, tmp_path, "train", 3, trace="1000")
     assert dict(counts(made)) == made.calls()
 
 
-def test_no_iterations_are_said(torch_python, tmp_path):
-    made = run(torch_python, tmp_path, "many", 0, trace="2")
+def test_no_iterations_are_said(any_torch_python, tmp_path):
+    made = run(any_torch_python, tmp_path, "many", 0, trace="2")
     assert dict(counts(made)) == made.calls()
     assert made.profile.environment["trace.iterations"].startswith("no iterations were found")
 

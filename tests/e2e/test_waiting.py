@@ -147,7 +147,7 @@ int main(void) {
     assert samples(made)["received"] > 20
 
 
-def test_measured_waiting_is_not_counted_twice(record, torch_python, tmp_path):
+def test_measured_waiting_is_not_counted_twice(record, any_torch_python, tmp_path):
     program = tmp_path / "both.py"
     program.write_text(
         "import time, torch\n"
@@ -176,7 +176,7 @@ def test_measured_waiting_is_not_counted_twice(record, torch_python, tmp_path):
         "x = torch.ones(4)\n"
         "both()\n"
         "print(__import__('json').dumps(took))\n")
-    made = record(torch_python, program, options=OPTIONS)
+    made = record(any_torch_python, program, options=OPTIONS)
     truth, found = json.loads(made.stdout), waiting(made)
     found["Sleepy"] = waiting(made, "operator")["Sleepy"]
     # An operator's own account is wall less CPU time: what it was ready to run counts there.
@@ -284,7 +284,7 @@ def test_a_thread_state_that_is_gone_is_not_believed(record, python, tmp_path):
     assert "waits" not in waiting(made)
 
 
-def test_many_threads_take_turns(record, torch_python, tmp_path):
+def test_many_threads_take_turns(record, any_torch_python, tmp_path):
     """All their time is told; its place for those whose turn came."""
     program = tmp_path / "many.py"
     program.write_text(
@@ -301,7 +301,7 @@ def test_many_threads_take_turns(record, torch_python, tmp_path):
         "print(time.monotonic_ns() - begin)\n"
         "stop.set()\n"
         "[t.join() for t in threads]\n")
-    made = record(torch_python, program, options=(*OPTIONS, "--limit", "1G"))
+    made = record(any_torch_python, program, options=(*OPTIONS, "--limit", "1G"))
     assert made.returncode == 0, made.stderr
     whole, found, unseen = 400 * int(made.stdout), waiting(made), waiting(made, "native")
     seen = found["waits"]
@@ -310,22 +310,27 @@ def test_many_threads_take_turns(record, torch_python, tmp_path):
 
 
 def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
+    """As long as the program itself finds: in the worker each item's sleep, and what the loop did not compute."""
     program = tmp_path / "loads.py"
     program.write_text(
-        "import time, torch\n"
+        "import json, time, torch\n"
         "from torch.utils.data import DataLoader, Dataset\n"
         "class Slow(Dataset):\n"
         "    def __len__(self): return 30\n"
         "    def __getitem__(self, i):\n"
+        "        begin = time.monotonic_ns()\n"
         "        time.sleep(0.05)  # @item\n"
-        "        return torch.ones(4)\n"
+        "        return time.monotonic_ns() - begin\n"
         "if __name__ == '__main__':\n"
         "    loader = DataLoader(Slow(), batch_size=2, num_workers=1, multiprocessing_context='fork')\n"
-        "    for batch in loader:  # @batch\n"
-        "        batch + 1\n")
+        "    item, batch = 0, time.monotonic_ns() - time.thread_time_ns()\n"
+        "    for slept in loader:  # @batch\n"
+        "        item += int(slept.sum())\n"
+        "    print(json.dumps({'item': item, 'batch': time.monotonic_ns() - time.thread_time_ns() - batch}))\n")
     made = record(torch_python, program, options=OPTIONS,
                   env={"OMP_NUM_THREADS": "1"})
     assert made.returncode == 0, made.stderr
+    truth = json.loads(made.stdout)
     lines, at = lines_of(program), {}
     for path, ns in contexts(made):
         mine = [line for kind, _, file, line in path if kind == "python" and file == program.name]
@@ -334,10 +339,11 @@ def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
             # A forked worker's stack begins with its parent's.
             key = (mine[-1], "_worker_loop" in names)
             at[key] = at.get(key, 0) + ns
-    assert at[lines["item"], True] > 1.3e9
-    assert 1.0e9 < at[lines["batch"], False] < 2.5e9
+    assert 0.85 * truth["item"] < at[lines["item"], True] < 1.05 * truth["item"], truth
+    assert 0.7 * truth["batch"] < at[lines["batch"], False] < 1.05 * truth["batch"], truth
     by_line = made.report("--by", "line", "--top", "0", *METRIC)["rows"]
-    assert {row["user_line"] for row in by_line[:2]} == {lines["item"], lines["batch"]}
+    # The thread that feeds the worker waits as long, at no line of the program.
+    assert {row["user_line"] for row in by_line[:3]} >= {lines["item"], lines["batch"]}
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv here")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows of a run without --trace: start-up, loops and the rest, with all values."""
 
-import sqlite3
 import textwrap
 
 import pytest
+from plumbtest import query
 
 PROGRAM = """
     import time
@@ -35,13 +35,8 @@ PROGRAM = """
 """
 
 
-def rows(path, sql):
-    with sqlite3.connect(path) as connection:
-        return connection.execute(sql).fetchall()
-
-
 def calls(path, kind, operator):
-    return rows(path, f"""
+    return query(path, f"""
         SELECT COALESCE(SUM(v.sum), 0) FROM window_values v JOIN windows w ON w.id = v.window
         JOIN contexts c ON c.id = v.context JOIN frames f ON f.id = c.frame
         JOIN metrics m ON m.id = v.metric
@@ -50,7 +45,7 @@ def calls(path, kind, operator):
 
 
 def by_metric(path, table):
-    return rows(path, f"SELECT metric, SUM(sum), SUM(count) FROM {table} GROUP BY metric")
+    return query(path, f"SELECT metric, SUM(sum), SUM(count) FROM {table} GROUP BY metric")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +57,7 @@ def profile(tmp_path_factory, plumb, any_torch_python):
 
 
 def test_loops(profile):
-    kinds = rows(profile, "SELECT kind, number FROM windows ORDER BY kind, number")
+    kinds = query(profile, "SELECT kind, number FROM windows ORDER BY kind, number")
     assert ("startup", None) in kinds
     assert ("loop", 1) in kinds and ("loop", 2) in kinds
     assert not [kind for kind in kinds if kind == ("loop", 3)]

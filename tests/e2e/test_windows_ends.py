@@ -4,25 +4,16 @@ killed, or has no room for what it noted."""
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 
-import pytest
 from conftest import PLUMB, ROOT, run_command
-from plumbtest import LIMIT_S, PROGRAMS, environment_for_programs, run_program
+from plumbtest import LIMIT_S, PROGRAMS, environment_for_programs, query, run_program
 from test_bad_times import small_disk  # noqa: F401 (fixture)
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT / "python")}
 CALLS = "metric = (SELECT id FROM metrics WHERE name = 'op.calls')"
-
-
-def query(path, text):
-    database = sqlite3.connect(path)
-    rows = database.execute(text).fetchall()
-    database.close()
-    return rows
 
 
 def run_loops(folder, *arguments, **more):

@@ -2,21 +2,13 @@
 """A default recording of a program without a GPU knows start-up, its loops and the rest."""
 import collections
 import json
-import sqlite3
 
 import pytest
-from plumbtest import recorded, run_program
+from plumbtest import query, recorded, run_program
 
 PROGRAM = "windows.py"
 CALLS = ("SELECT {} FROM {} v JOIN metrics m ON m.id = v.metric JOIN contexts c ON c.id = v.context "
          "JOIN frames f ON f.id = c.frame {} WHERE m.name = 'op.calls' GROUP BY {}")
-
-
-def query(made, text):
-    database = sqlite3.connect(made.path)
-    rows = database.execute(text).fetchall()
-    database.close()
-    return rows
 
 
 @pytest.fixture(name="made")
@@ -28,7 +20,7 @@ def windows(made):
     """{(kind, number): (iterations, [its stretches])}"""
     found = {}
     for kind, number, iterations, start, end in query(
-            made, "SELECT w.kind, w.number, w.iterations, s.start_ns, s.end_ns FROM windows w "
+            made.path, "SELECT w.kind, w.number, w.iterations, s.start_ns, s.end_ns FROM windows w "
             "JOIN window_stretches s ON s.window = w.id ORDER BY s.start_ns"):
         found.setdefault((kind, number), (iterations, []))[1].append((start, end))
     return found
@@ -38,7 +30,7 @@ def calls(made):
     """{(kind, number): {operator: calls}}"""
     found = collections.defaultdict(dict)
     for kind, number, name, count in query(
-            made, CALLS.format("w.kind, w.number, f.name, SUM(v.sum)", "window_values",
+            made.path, CALLS.format("w.kind, w.number, f.name, SUM(v.sum)", "window_values",
                                "JOIN windows w ON w.id = v.window", "w.id, f.name")):
         found[kind, number][name] = count
     return found
@@ -53,8 +45,8 @@ def test_loops_in_order_of_time(made):
 
 
 def test_windows_are_the_whole(made):
-    whole = dict(query(made, CALLS.format("v.context, SUM(v.sum)", "context_values", "", "v.context")))
-    parts = dict(query(made, CALLS.format("v.context, SUM(v.sum)", "window_values", "", "v.context")))
+    whole = dict(query(made.path, CALLS.format("v.context, SUM(v.sum)", "context_values", "", "v.context")))
+    parts = dict(query(made.path, CALLS.format("v.context, SUM(v.sum)", "window_values", "", "v.context")))
     assert whole == parts
 
 
@@ -82,14 +74,14 @@ def test_iterations_are_known(made):
     assert windows(made)["loop", 1][0] is not None
 
 
-def test_no_loop(torch_python, tmp_path):
-    made = run_program(torch_python, PROGRAM, "done.json", "once", folder=tmp_path)
+def test_no_loop(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, PROGRAM, "done.json", "once", folder=tmp_path)
     assert made.done.returncode == 0, made.done.stderr
     assert not windows(made)
-    assert query(made, "SELECT COUNT(*) FROM window_values") == [(0,)]
+    assert query(made.path, "SELECT COUNT(*) FROM window_values") == [(0,)]
 
 
 def test_windows_can_be_left_out(any_torch_python, tmp_path):
     made = run_program(any_torch_python, PROGRAM, "done.json", folder=tmp_path, options=["--no-windows"])
     assert made.done.returncode == 0, made.done.stderr
-    assert not windows(made) and query(made, "SELECT COUNT(*) FROM context_values")[0][0]
+    assert not windows(made) and query(made.path, "SELECT COUNT(*) FROM context_values")[0][0]

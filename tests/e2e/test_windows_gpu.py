@@ -4,9 +4,9 @@ import json
 import sys
 
 import pytest
-from plumbtest import run_program
+from plumbtest import query, run_program
 from test_mock_gpu import NEWEST, mock_environment
-from test_windows_ends import begin, query
+from test_windows_ends import begin
 
 DEVICE = ("kernels", "kernel_ns", "copies", "copy_ns", "copy_bytes", "sets", "set_ns", "set_bytes", "busy_ns")
 SHAPE = ("shapes", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "static_shared_bytes",

@@ -7,10 +7,11 @@
  *	unet    a convolution in channels_first: layout conversions, forwards and backwards
  *	loss    a loss function of six short kernels
  *	loader  a DataLoader with more workers than processors, and code that keeps the CPU busy
+ *	outside  no GPU; a function that sleeps, and one that calls operators
  *	copies  pageable copies each step, pinned ones beside them, results read, tensors converted
  *
- * Each has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms. Included by
- * profiles.h.
+ * Each but `outside` has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms.
+ * Included by profiles.h.
  */
 #ifndef PLUMB_TESTS_CASES_H
 #define PLUMB_TESTS_CASES_H
@@ -33,6 +34,11 @@ struct the_case {
 	int64_t copy_bytes, copy_wait, pinned_time;
 	int64_t read_wait;
 	int64_t converted;
+	int64_t asleep;     /* of the main thread's 1000 ms: in a function of your own */
+	uint64_t looks;     /* that found it there */
+	int64_t calls;      /* operators' time in that function */
+	int64_t elsewhere;  /* operators' time on another thread */
+	const char *sleeps; /* in a function of this name, of the standard library; NULL: none */
 };
 
 static const struct the_case case_defaults = {
@@ -52,6 +58,10 @@ static const struct the_case case_defaults = {
 	.pinned_time = 40000,
 	.read_wait = 300000,
 	.converted = 8 * CASE_MS,
+	.asleep = 300 * CASE_MS,
+	.looks = 5,
+	.calls = 10 * CASE_MS,
+	.sleeps = "request",
 };
 static struct the_case the_case;
 
@@ -210,6 +220,31 @@ case_copy(struct sample *s, uint32_t parent, const char *name, int64_t bytes, in
 	sample_value(s, copy, PLUMB_METRIC_GPU_COPY_BYTES, s->copies, bytes, 100);
 	if (wait)
 		sample_value(s, copy, PLUMB_METRIC_HOST_WAIT, s->thread, wait, 100);
+}
+
+static void
+case_outside(struct sample *s)
+{
+	uint32_t main_, sleeps, op;
+
+	if (!the_case.span)
+		the_case = case_defaults;
+	sample_run(s, "python3 case.py", 1000 * CASE_MS, 0, 1000);
+	main_ = case_python(s, 0, "<module>", "/home/ada/case.py", 90);
+	sleeps = case_python(s, main_, "fetch", "/home/ada/case.py", 31);
+	op = sample_op(s, sleeps, "aten::mul", 0);
+	sample_calls(s, op, s->thread, the_case.calls / 10, 10);
+	if (the_case.sleeps)
+		sleeps = case_python(s, sleeps, the_case.sleeps,
+		                     "/usr/lib/python3.11/http/client.py", 1300);
+	sample_value(s, sleeps, PLUMB_METRIC_HOST_TIME, s->thread,
+	             the_case.asleep / (int64_t)the_case.looks, the_case.looks);
+	main_ = case_python(s, main_, "forward", "/home/ada/case.py", 50);
+	sample_value(s, main_, PLUMB_METRIC_HOST_TIME, s->thread,
+	             (1000 * CASE_MS - the_case.asleep) / 7, 7);
+	op = sample_op(s, main_, "aten::mm", 0);
+	sample_calls(s, op, s->thread, 65 * CASE_MS, 10);
+	sample_calls(s, op, s->autograd, the_case.elsewhere / 10, 10);
 }
 
 static void

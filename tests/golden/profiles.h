@@ -440,11 +440,13 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },         { "cpu", sample_cpu },     { "deep", sample_deep },
-		{ "rude", sample_rude },       { "memory", sample_held }, { "empty", NULL },
-		{ "index", case_index },       { "unet", case_unet },     { "loss", case_loss },
-		{ "loader", case_loader },     { "copies", case_copies }, { "trace", sample_trace },
-		{ "windows", sample_windows },
+		{ "gpu", sample_gpu },         { "cpu", sample_cpu },
+		{ "deep", sample_deep },       { "rude", sample_rude },
+		{ "memory", sample_held },     { "empty", NULL },
+		{ "index", case_index },       { "unet", case_unet },
+		{ "loss", case_loss },         { "loader", case_loader },
+		{ "copies", case_copies },     { "trace", sample_trace },
+		{ "windows", sample_windows }, { "outside", case_outside },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

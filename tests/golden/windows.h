@@ -8,6 +8,8 @@
 #ifndef PLUMB_TESTS_WINDOWS_H
 #define PLUMB_TESTS_WINDOWS_H
 
+#include "model/rows.h"
+
 #define WINDOWS_MS INT64_C(1000000)
 #define WINDOWS_STEP (60 * WINDOWS_MS)
 #define WINDOWS_STEPS 400
@@ -164,6 +166,20 @@ sample_windows(struct sample *s)
 	windows_kernel(s, IN_EVALUATION, op, "implicit_gemm", 10 * WINDOWS_MS, 100, &other);
 	windows_device(s, IN_EVALUATION, 100, 1000 * WINDOWS_MS);
 	windows_newest(s, kernels);
+}
+
+/* When its process used the device: so it is known for how much of a loop that idled. */
+static inline void
+windows_add_use(struct plumb_profile *p)
+{
+	struct plumb_device_process *use =
+		plumb_row_add(p, &plumb_row_tables[PLUMB_TABLE_DEVICE_PROCESSES]);
+
+	if (!use)
+		abort();
+	*use = (struct plumb_device_process){ .busy_ns = p->devices[0].busy_ns,
+		                              .first_ns = p->devices[0].first_ns,
+		                              .last_ns = p->devices[0].last_ns };
 }
 
 #endif

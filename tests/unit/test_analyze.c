@@ -338,6 +338,45 @@ test_busy_host(void **state)
 }
 
 static void
+test_outside_operators(void **state)
+{
+	struct plumb_profile p;
+	const struct plumb_finding *f;
+
+	(void)state;
+	analyzed("outside", NULL, &p);
+	f = must_find(&p, "outside-host");
+	assert_has(&p, f->title,
+	           "fetch (case.py:31) takes 30.0 % of the main thread's time, 300 ms, mostly in "
+	           "request (");
+	assert_has(&p, f->title, "operators run for 10.0 ms of it");
+	assert_has(&p, f->evidence, "\"looks\":5");
+	assert_int_equal(f->saving_ns, 290 * CASE_MS);
+	assert_int_equal(f->severity, PLUMB_SERIOUS);
+	assert_ptr_equal(f, p.findings); /* operators are notes */
+	plumb_profile_free(&p);
+	assert_true(has("outside", "outside.share=28.9%", "outside-host")); /* without operators */
+	assert_false(has("outside", "outside.share=29.1%", "outside-host"));
+	assert_true(has("outside", "outside.operators=4%", "outside-host"));
+	assert_false(has("outside", "outside.operators=3%", "outside-host"));
+	the_case.sleeps = NULL;
+	analyzed("outside", NULL, &p);
+	f = must_find(&p, "outside-host");
+	assert_has(&p, f->title, "the main thread's time, 300 ms; operators run");
+	plumb_profile_free(&p);
+	the_case.elsewhere = 660 * CASE_MS; /* of 1320 ms */
+	assert_true(has("outside", NULL, "outside"));
+	the_case.elsewhere += 10;
+	assert_false(has("outside", NULL, "outside"));
+	the_case.elsewhere = 0;
+	the_case.looks = 4;
+	assert_false(has("outside", NULL, "outside"));
+	the_case.looks = 5;
+	the_case.asleep = 100 * CASE_MS;
+	assert_false(has("outside", NULL, "outside"));
+}
+
+static void
 test_waiting_host(void **state)
 {
 	struct plumb_profile p;
@@ -384,7 +423,8 @@ test_nothing_where_nothing_is(void **state)
 static void
 test_ids_are_stable(void **state)
 {
-	static const char *const names[] = { "index", "unet", "loss", "loader", "copies", "gpu" };
+	static const char *const names[] = { "index",   "unet",   "loss", "loader",
+		                             "outside", "copies", "gpu" };
 	char path[] = "/tmp/plumb-test-analyze-XXXXXX";
 	int fd = mkstemp(path);
 
@@ -488,7 +528,11 @@ test_thresholds(void **state)
 static void
 test_no_memory(void **state)
 {
-	static const char *const names[] = { "index", "unet", "loss", "loader", "copies" };
+	static const char *const names[] = { "index",   "unet",   "loss",   "loader",
+		                             "outside", "copies", "windows" };
+	/* Both loops of "windows" count, and both idle. */
+	const struct plumb_analyze_options options = { .thresholds =
+		                                               "loops.share=5%,latency.idle=10%" };
 
 	(void)state;
 	if (!FAILING_MALLOC)
@@ -499,11 +543,13 @@ test_no_memory(void **state)
 
 		reset(NULL);
 		assert_true(sample_make(names[n], &p));
+		if (p.windows_count)
+			windows_add_use(&p);
 		for (long i = 0; reached; i++) {
 			int code;
 
 			failing_malloc_at = i;
-			code = plumb_analyze(&p, NULL, NULL);
+			code = plumb_analyze(&p, &options, NULL);
 			reached = failing_malloc_stop();
 			assert_true(reached ? code == PLUMB_ESYSTEM : code == 0);
 			assert_true(!reached || p.findings_count == 0);
@@ -526,6 +572,7 @@ main(void)
 		cmocka_unit_test_setup(test_workers, reset),
 		cmocka_unit_test_setup(test_loading, reset),
 		cmocka_unit_test_setup(test_busy_host, reset),
+		cmocka_unit_test_setup(test_outside_operators, reset),
 		cmocka_unit_test_setup(test_waiting_host, reset),
 		cmocka_unit_test_setup(test_nothing_where_nothing_is, reset),
 		cmocka_unit_test_setup(test_ids_are_stable, reset),

@@ -224,6 +224,32 @@ torn_values_are_read_later(void **state)
 	free(n.bytes);
 }
 
+/* A range of an hour that ends after the first look was open before: the parts have no more than
+ * the time of the run. Its calls, and how long they were, count where it ends. */
+static void
+time_before_the_run_is_not_in_its_parts(void **state)
+{
+	const int64_t hour = INT64_C(3600) * 1000000000;
+	struct plumb_record_value *own = new_value(PLUMB_METRIC_OP_TIME);
+	struct plumb_record_value *length = new_value(PLUMB_METRIC_OP_DURATION);
+	struct plumb_copies *copies = plumb_copies_new(&regions, NULL);
+	struct noted n;
+
+	(void)state;
+	wait_for_look(copies);
+	plumb_value_add(own, hour);
+	plumb_value_add(length, hour);
+	wait_for_look(copies);
+	assert_int_equal(plumb_copies_end(copies).fate, PLUMB_FATE_ATTRIBUTED);
+	n = read_noted();
+	assert_true(all_of(&n, own, PLUMB_COPIES_ALL).sum > 0);
+	assert_true(all_of(&n, own, PLUMB_COPIES_ALL).sum <=
+	            (int64_t)(n.parts[n.header->parts - 1].end - n.parts[0].start));
+	assert_int_equal(all_of(&n, own, PLUMB_COPIES_ALL).count, 1);
+	check_value(&n, length);
+	free(n.bytes);
+}
+
 /* A file of that name is not replaced. */
 static void
 a_file_in_its_place_stays(void **state)
@@ -280,6 +306,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(parts_add_up_to_what_the_region_has),
 		T(torn_values_are_read_later),
+		T(time_before_the_run_is_not_in_its_parts),
 		T(a_file_in_its_place_stays),
 		T(no_room_leaves_no_file),
 		T(no_memory_is_told),

@@ -457,6 +457,97 @@ no_memory_is_said(void **state)
 	}
 }
 
+/* ---- what was open at a border ---- */
+
+/* A look at which an item has SUM looks of time, BEFORE of them before it. */
+static void
+look_at_open(struct plumb_parts *parts, uint32_t item, double sum, double before)
+{
+	begin(parts);
+	if (sum > 0)
+		assert_true(plumb_parts_add(
+			parts, &(struct plumb_part_entry){ .item = item & INT32_MAX,
+		                                           .is_time = true,
+		                                           .sum = (int64_t)(sum * LOOK),
+		                                           .before = (int64_t)(before * LOOK),
+		                                           .count = 1 }));
+	end(parts);
+}
+
+static int64_t
+sum_in(const struct plumb_parts *parts, uint32_t part, uint32_t item)
+{
+	for (uint32_t i = 0; i < parts->items[part].count; i++)
+		if (parts->items[part].entries[i].item == item)
+			return parts->items[part].entries[i].sum;
+	return -1;
+}
+
+/* Five looks of time end in one: no part has the four that lie before it. */
+static void
+what_lies_before_a_part_is_not_of_it(void **state)
+{
+	struct plumb_parts parts = { .bytes_bound = BOUND };
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		look_at_open(&parts, 1, 0.5, 0);
+	look_at_open(&parts, 2, 5, 4);
+	plumb_parts_move_back(&parts);
+	assert_int_equal(parts.count, 7);
+	assert_int_equal(sum_in(&parts, 6, 2), LOOK);
+	for (uint32_t p = 0; p < 6; p++) {
+		assert_int_equal(sum_in(&parts, p, 1), LOOK / 2);
+		assert_int_equal(sum_in(&parts, p, 2), -1);
+	}
+	plumb_parts_free(&parts);
+}
+
+/* Parts that have the item, too, get as much as has room in them. */
+static void
+what_lies_before_a_part_goes_to_those_before(void **state)
+{
+	struct plumb_parts parts = { .bytes_bound = BOUND };
+
+	(void)state;
+	look_at_open(&parts, 1, 0.25, 0);
+	look_at_open(&parts, 1, 0.5, 0);
+	look_at_open(&parts, 1, 2, 1);
+	look_at_open(&parts, 2, 1, 0);
+	plumb_parts_move_back(&parts);
+	assert_int_equal(parts.count, 4);
+	assert_int_equal(sum_in(&parts, 2, 1), LOOK);
+	assert_int_equal(sum_in(&parts, 1, 1), LOOK);
+	assert_int_equal(sum_in(&parts, 0, 1), 3 * LOOK / 4);
+	assert_int_equal(sum_in(&parts, 3, 2), LOOK);
+	plumb_parts_free(&parts);
+}
+
+/* Calls from the middle of a look to the middle of the next one: they fill the parts, but for half
+ * a look before the first. */
+static void
+joined_parts_have_what_lies_in_both(void **state)
+{
+	const uint32_t looks = 6 * PLUMB_COPIES_PARTS;
+	struct plumb_parts parts = { .bytes_bound = BOUND };
+	int64_t sum = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < looks; i++)
+		look_at_open(&parts, 2, 1, 0.5);
+	plumb_parts_drop_small_borders(&parts);
+	assert_true(parts.count < PLUMB_COPIES_PARTS);
+	plumb_parts_move_back(&parts);
+	for (uint32_t p = 0; p < parts.count; p++) {
+		const struct plumb_part *part = &parts.items[p];
+		int64_t own = sum_in(&parts, p, 2);
+		assert_true(own <= (int64_t)(part->end - part->start));
+		sum += own > 0 ? own : 0;
+	}
+	assert_int_equal(sum, looks * LOOK - LOOK / 2);
+	plumb_parts_free(&parts);
+}
+
 int
 main(void)
 {
@@ -474,6 +565,9 @@ main(void)
 		T(the_bound_holds),
 		T(without_room_for_a_trial_all_borders_stay),
 		T(no_memory_is_said),
+		T(what_lies_before_a_part_is_not_of_it),
+		T(what_lies_before_a_part_goes_to_those_before),
+		T(joined_parts_have_what_lies_in_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,17 @@ put(int32_t symbol)
 	text[count++] = symbol;
 }
 
+static uint64_t state_of_random;
+
+/* A number from 0 to BELOW - 1. */
+static int
+pick(int below)
+{
+	state_of_random =
+		state_of_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (int)((state_of_random >> 33) % (uint64_t)below);
+}
+
 /* A step of 5 names, an inner loop of LAYERS rounds of 7 names, and 11 more names. */
 static void
 put_step(int layers)
@@ -278,6 +289,145 @@ test_two_loops(void **state)
 	}
 }
 
+/* ROUNDS of PERIOD names from BASE on. */
+static void
+put_loop(int32_t base, int32_t period, int rounds)
+{
+	for (int r = 0; r < rounds; r++)
+		for (int32_t i = 0; i < period; i++)
+			put(base + i);
+}
+
+/* The loop of PERIOD that begins at FROM, or NULL. */
+static const struct plumb_loop *
+loop_at(const struct plumb_loops *loops, int32_t period, int32_t from)
+{
+	for (uint32_t l = 0; l < loops->count; l++)
+		if (loops->items[l].period == period &&
+		    loops->items[l].rounds.items[0].start == from)
+			return &loops->items[l];
+	return NULL;
+}
+
+static void
+check_loop(const struct plumb_loops *loops, int32_t period, int32_t from, int rounds)
+{
+	const struct plumb_loop *loop = loop_at(loops, period, from);
+
+	if (!loop)
+		fail_msg("no loop of %d at %d", period, from);
+	assert_int_equal(loop->rounds.count, rounds);
+	check_rounds(loop);
+}
+
+/* Loops with rounds as long as each other's, one right after the other. */
+static void
+test_adjacent_loops(void **state)
+{
+	struct plumb_loops loops;
+
+	(void)state;
+	for (int32_t period = 1; period <= 40; period += 3) {
+		count = 0;
+		put_loop(0, period, 215);
+		put_loop(100, period, 238);
+		assert_int_equal(plumb_loops_find(text, count, 200, &loops), 0);
+		assert_int_equal(loops.count, 2);
+		check_loop(&loops, period, 0, 215);
+		check_loop(&loops, period, 215 * period, 238);
+		plumb_loops_free(&loops);
+	}
+}
+
+/* One of them comes again after the other: it is one loop in two stretches. */
+static void
+test_loop_between_stretches(void **state)
+{
+	struct plumb_loops loops;
+
+	(void)state;
+	count = 0;
+	put_loop(0, 3, 80);
+	put_loop(100, 3, 60);
+	put_loop(0, 3, 70);
+	assert_int_equal(plumb_loops_find(text, count, 200, &loops), 0);
+	assert_int_equal(loops.count, 2);
+	check_loop(&loops, 3, 0, 150);
+	check_loop(&loops, 3, 240, 60);
+	plumb_loops_free(&loops);
+}
+
+/* A few rounds between two long loops of nearly the same period. */
+static void
+test_short_loop_between(void **state)
+{
+	struct plumb_loops loops;
+
+	(void)state;
+	count = 0;
+	put_loop(0, 12, 153);
+	put_loop(20, 11, 14);
+	put_loop(40, 12, 34);
+	assert_int_equal(plumb_loops_find(text, count, 60, &loops), 0);
+	assert_int_equal(loops.count, 3);
+	check_loop(&loops, 12, 0, 153);
+	check_loop(&loops, 11, 153 * 12, 14);
+	check_loop(&loops, 12, 153 * 12 + 14 * 11, 34);
+	plumb_loops_free(&loops);
+}
+
+/* Two or three loops of names of their own, with other names between them or without. What is
+ * found next to them is no more than names that came twice by chance. */
+static void
+test_random_adjacent_loops(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 1500; seed++) {
+		int loops = 2, period[3], rounds[3], from[3];
+		bool noise;
+		struct plumb_loops found;
+
+		state_of_random = seed;
+		loops += pick(2);
+		noise = pick(2);
+		count = 0;
+		for (int l = 0; l < loops; l++) {
+			for (int i = noise && l ? 1 + pick(30) : 0; i > 0; i--)
+				put(40 + pick(30));
+			from[l] = count;
+			period[l] = 1 + pick(12);
+			rounds[l] = 10 + pick(pick(4) ? 50 : 300);
+			put_loop(12 * l, period[l], rounds[l]);
+		}
+		assert_int_equal(plumb_loops_find(text, count, 70, &found), 0);
+		for (int l = 0; l < loops; l++)
+			check_loop(&found, period[l], from[l], rounds[l]);
+		for (uint32_t l = (uint32_t)loops; l < found.count; l++)
+			assert_true(noise && found.items[l].rounds.count < 4);
+		plumb_loops_free(&found);
+	}
+}
+
+/* Loops whose rounds have some of the names of the other's. */
+static void
+test_loops_with_common_names(void **state)
+{
+	(void)state;
+	for (int32_t shift = 1; shift < 6; shift++) {
+		struct plumb_loops found;
+
+		count = 0;
+		put_loop(0, 6, 40);
+		put_loop(shift, 6, 50);
+		put_loop(3, 1, 30);
+		assert_int_equal(plumb_loops_find(text, count, 20, &found), 0);
+		assert_int_equal(found.count, 3);
+		check_loop(&found, 6, 0, 40);
+		check_loop(&found, 6, 240, 50);
+		plumb_loops_free(&found);
+	}
+}
+
 /* Something else between two rounds: it belongs to none. */
 static void
 test_interrupted(void **state)
@@ -434,6 +584,11 @@ main(void)
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_after_a_start_up),
 		cmocka_unit_test(test_two_loops),
+		cmocka_unit_test(test_adjacent_loops),
+		cmocka_unit_test(test_loop_between_stretches),
+		cmocka_unit_test(test_short_loop_between),
+		cmocka_unit_test(test_random_adjacent_loops),
+		cmocka_unit_test(test_loops_with_common_names),
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_all_equal),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../golden/profiles.h"
+#include "analyze/analyze.h"
 #include "cli/summary.h"
 #include "failing_malloc.h"
 #include "store/store.h"
@@ -135,6 +136,32 @@ test_inverted(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* A finding of a loop that is not the main one says so, and how long that loop takes. */
+static void
+test_summary_names_the_loop(void **state)
+{
+	static const struct plumb_finding_text findings[] = {
+		{ .id = "a", .title = "it waits", .window = "loop:2", .severity = PLUMB_SERIOUS },
+		{ .id = "b", .title = "it copies", .window = "loop:1", .severity = PLUMB_WARNING },
+	};
+	const struct plumb_summary_options options = { .path = "x.plumb", .width = 100 };
+	struct plumb_profile profile = { 0 };
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	assert_true(sample_make("windows", &profile));
+	assert_int_equal(plumb_findings_add(&profile, findings, 2, NULL), 0);
+	plumb_summary_print(&profile, out, &options);
+	fclose(out);
+	assert_non_null(strstr(text, "  finding   serious: loop 2: it waits\n"));
+	assert_non_null(strstr(text, "  finding   warning: it copies\n"));
+	assert_non_null(strstr(text, "; loop 2 takes 2.00 s\n"));
+	free(text);
+	plumb_profile_free(&profile);
+}
+
 static void
 test_summary_fits(void **state)
 {
@@ -239,9 +266,13 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_tree),     cmocka_unit_test(test_limit_keeps_ancestors),
-		cmocka_unit_test(test_deep_recursion), cmocka_unit_test(test_inverted),
-		cmocka_unit_test(test_summary_fits),   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_whole_tree),
+		cmocka_unit_test(test_limit_keeps_ancestors),
+		cmocka_unit_test(test_deep_recursion),
+		cmocka_unit_test(test_inverted),
+		cmocka_unit_test(test_summary_names_the_loop),
+		cmocka_unit_test(test_summary_fits),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	if (argc == 3)

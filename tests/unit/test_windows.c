@@ -10,6 +10,8 @@
 
 #include "../golden/profiles.h"
 #include "analyze/analyze.h"
+#include "analyze/other_loops.h"
+#include "model/rows.h"
 #include "view/findings.h"
 #include "view/report.h"
 #include "view/windows.h"
@@ -225,6 +227,183 @@ test_idle_from_outside(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* ---- findings of other loops ---- */
+
+/* The second loop takes 2 of 26 s, and idles for half of it; the main one for a fifth. */
+#define SMALL_LOOPS "loops.share=5%,latency.idle=30%"
+
+static void
+test_small_loops_have_none(void **state)
+{
+	const struct plumb_analyze_options some = { .thresholds = "latency.idle=10%" };
+	struct plumb_profile profile = make();
+
+	(void)state;
+	windows_add_use(&profile);
+	assert_int_equal(plumb_analyze(&profile, &some, NULL), 0);
+	assert_int_equal(count_of(&profile, "loop:2"), 0);
+	plumb_profile_free(&profile);
+}
+
+/* It is as severe as one of the main loop that saves as much. What could be saved is known. */
+static void
+test_findings_of_another_loop(void **state)
+{
+	const struct plumb_analyze_options some = { .thresholds = SMALL_LOOPS };
+	struct plumb_profile profile = make(), second;
+	const struct plumb_finding *f = NULL, *alone;
+	struct plumb_finding_part part;
+
+	(void)state;
+	windows_add_use(&profile);
+	assert_int_equal(plumb_analyze(&profile, &some, NULL), 0);
+	for (uint32_t i = 0; i < profile.findings_count; i++) {
+		const struct plumb_finding *at = &profile.findings[i];
+		const char *of = plumb_text(&profile, at->window);
+
+		if (!of || strcmp(of, "loop:2") != 0)
+			continue;
+		assert_true(at->saving_ns > 0);
+		assert_int_equal(at->severity, PLUMB_NOTE); /* at most 1 s of the main 24 s */
+		f = at;
+	}
+	assert_non_null(f);
+	part = plumb_finding_part(&profile, f);
+	assert_int_equal(part.loop, 2);
+	assert_int_equal(part.whole_ns, 2000 * WINDOWS_MS);
+	assert_int_equal(part.iterations, 100);
+	assert_int_equal(plumb_finding_part(&profile, find(&profile, "startup-")).loop, 0);
+	second = cut(&profile, "loop:2");
+	/* Asked for alone, it is a great part of its own loop. */
+	assert_int_equal(plumb_analyze(&second, &some, NULL), 0);
+	alone = find(&second, plumb_text(&profile, f->id));
+	assert_non_null(alone);
+	assert_int_equal(alone->saving_ns, f->saving_ns);
+	assert_int_equal(alone->severity, PLUMB_WARNING);
+	plumb_profile_free(&second);
+	plumb_profile_free(&profile);
+}
+
+static uint32_t
+count_idle(const struct plumb_profile *p)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->findings_count; i++)
+		count += !strncmp(plumb_text(p, p->findings[i].id), "latency-idle", 12);
+	return count;
+}
+
+/* Both loops idle. That is one thing, if nobody knows why. */
+static void
+test_both_loops_idle(void **state)
+{
+	const struct plumb_analyze_options some = { .thresholds =
+		                                            "loops.share=5%,latency.idle=10%" };
+	struct plumb_profile profile = make_looked_at();
+	const struct plumb_finding *f;
+
+	(void)state;
+	windows_add_use(&profile);
+	assert_int_equal(plumb_analyze(&profile, &some, NULL), 0);
+	assert_int_equal(count_idle(&profile), 1);
+	f = find(&profile, "latency-idle");
+	assert_string_equal(plumb_text(&profile, f->window), "loop:1");
+	assert_non_null(
+		strstr(plumb_text(&profile, f->evidence),
+	               "\"also_in\": [{\"window\": \"loop:2\", \"saving_ns\": 1000000000}]"));
+	plumb_profile_free(&profile);
+}
+
+/* Lets looks find the main thread of the main loop at the caller of the function that launches. */
+static void
+move_training_up(struct plumb_profile *p)
+{
+	for (uint32_t i = 0; i < p->values_count; i++)
+		if (p->values[i].metric == PLUMB_METRIC_HOST_TIME && p->values[i].count == 2200)
+			p->values[i].context = p->contexts[p->values[i].context].parent;
+	for (uint32_t i = 0; i < p->window_values_count; i++) {
+		struct plumb_window_value *v = &p->window_values[i];
+
+		if (v->metric == PLUMB_METRIC_HOST_TIME && v->count == 2200)
+			v->context = p->contexts[v->context].parent;
+	}
+	assert_int_equal(plumb_row_order(p, &plumb_row_tables[PLUMB_TABLE_VALUES]), 0);
+	assert_int_equal(plumb_row_order(p, &plumb_row_tables[PLUMB_TABLE_WINDOW_VALUES]), 0);
+}
+
+/* A line that launches nothing is a reason, which the other loop does not have. */
+static void
+test_loops_idle_for_their_own_reasons(void **state)
+{
+	const struct plumb_analyze_options some = { .thresholds =
+		                                            "loops.share=5%,latency.idle=10%" };
+	struct plumb_profile profile = make_looked_at();
+	const struct plumb_finding *f;
+
+	(void)state;
+	windows_add_use(&profile);
+	move_training_up(&profile);
+	assert_int_equal(plumb_analyze(&profile, &some, NULL), 0);
+	assert_int_equal(count_idle(&profile), 2);
+	for (uint32_t i = 0; i < profile.findings_count; i++) {
+		f = &profile.findings[i];
+		if (strncmp(plumb_text(&profile, f->id), "latency-idle", 12) != 0)
+			continue;
+		assert_non_null(strstr(plumb_text(&profile, f->title),
+		                       !strcmp(plumb_text(&profile, f->window), "loop:1")
+		                               ? "train.py:40"
+		                               : "train.py:52"));
+	}
+	plumb_profile_free(&profile);
+}
+
+static double
+weigh(const struct plumb_finding_text *finding)
+{
+	return finding->saving_ns == PLUMB_UNKNOWN ? -1 : (double)finding->saving_ns;
+}
+
+/* The better one stays, at the place of the first, and says where else it is. */
+static void
+test_the_same_cause_is_said_once(void **state)
+{
+	struct plumb_profile profile = make();
+	struct plumb_thresholds *defaults = plumb_thresholds_new(NULL, NULL);
+	struct plumb_study *study = plumb_study_new(&profile, defaults, NULL, NULL);
+	struct plumb_finding_text rows[] = {
+		{ .id = "a", .window = "loop:1", .saving_ns = 5, .severity = PLUMB_WARNING },
+		{ .id = "b", .window = "loop:1", .saving_ns = 7 },
+		{ .id = "b", .window = "loop:1", .saving_ns = 8 },
+		{ .id = "a",
+		  .window = "loop:2",
+		  .saving_ns = 9,
+		  .severity = PLUMB_NOTE,
+		  .evidence = "{\"x\":1}" },
+		{ .id = "c", .window = NULL, .saving_ns = 1 },
+		{ .id = "a", .window = "loop:3", .saving_ns = PLUMB_UNKNOWN },
+	};
+	uint32_t count = 6;
+
+	(void)state;
+	assert_non_null(study);
+	assert_int_equal(plumb_other_loops_join(study, rows, &count, weigh), 0);
+	assert_int_equal(count, 4);
+	assert_string_equal(rows[0].window, "loop:2");
+	assert_int_equal(rows[0].saving_ns, 9);
+	assert_int_equal(rows[0].severity, PLUMB_WARNING);
+	assert_string_equal(rows[0].evidence,
+	                    "{\"x\":1, \"also_in\": [{\"window\": \"loop:1\", "
+	                    "\"saving_ns\": 5}, {\"window\": \"loop:3\", \"saving_ns\": null}]}");
+	/* Two of one window are not the same thing. */
+	assert_int_equal(rows[1].saving_ns, 7);
+	assert_int_equal(rows[2].saving_ns, 8);
+	assert_string_equal(rows[3].id, "c");
+	plumb_study_free(study);
+	plumb_thresholds_free(defaults);
+	plumb_profile_free(&profile);
+}
+
 /* A start-up that takes little of the run, or little time, has no findings. */
 static void
 test_short_startup(void **state)
@@ -293,10 +472,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_iteration), cmocka_unit_test(test_no_windows),
-		cmocka_unit_test(test_startup),       cmocka_unit_test(test_startup_from_outside),
-		cmocka_unit_test(test_findings),      cmocka_unit_test(test_idle_from_outside),
-		cmocka_unit_test(test_short_startup), cmocka_unit_test(test_rows_of_an_iteration),
+		cmocka_unit_test(test_one_iteration),
+		cmocka_unit_test(test_no_windows),
+		cmocka_unit_test(test_startup),
+		cmocka_unit_test(test_startup_from_outside),
+		cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_idle_from_outside),
+		cmocka_unit_test(test_small_loops_have_none),
+		cmocka_unit_test(test_findings_of_another_loop),
+		cmocka_unit_test(test_both_loops_idle),
+		cmocka_unit_test(test_loops_idle_for_their_own_reasons),
+		cmocka_unit_test(test_the_same_cause_is_said_once),
+		cmocka_unit_test(test_short_startup),
+		cmocka_unit_test(test_rows_of_an_iteration),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,23 @@
 #define MS INT64_C(1000000)
 
 /* What programs do: operators, with calls in each iteration. */
-enum what { NOTHING, IMPORTS, VARIES, TRAIN, EVALUATE, MARKED, MIXED, FIRST, TUNE };
+enum what {
+	NOTHING,
+	IMPORTS,
+	VARIES,
+	TRAIN,
+	EVALUATE,
+	MARKED,
+	MIXED,
+	FIRST,
+	TUNE,
+	GPU,
+	TAIL,
+	OTHER,
+	STEPS,  /* a range of 60 ms for each iteration, and nothing else */
+	UNEVEN, /* likewise, but one takes most of the time */
+	BURST,  /* ranges of 1 ms, in what is mostly something else */
+};
 
 struct part {
 	enum what what;
@@ -52,6 +68,56 @@ add_calls(struct made *m, uint32_t window, enum plumb_frame_kind kind, const cha
 	value.sum = calls * each_us * 1000;
 	value.m2 = 2;
 	assert_int_equal(plumb_builder_window_value(b, &value), 0);
+}
+
+/* N calls of the range NAME, each of EACH ms, whose squared deviations add up to M2. */
+static void
+add_range(struct made *m, uint32_t window, const char *name, int64_t n, int64_t each, double m2)
+{
+	struct plumb_builder *b = m->builder;
+	uint32_t frame = plumb_builder_frame(b, PLUMB_FRAME_RANGE, plumb_builder_text(b, name),
+	                                     PLUMB_NONE, 0);
+	struct plumb_window_value value = { .window = window,
+		                            .context = plumb_builder_context(b, 0, frame, 0),
+		                            .metric = PLUMB_METRIC_OP_DURATION,
+		                            .track = PLUMB_NONE,
+		                            .sum = n * each * MS,
+		                            .count = (uint64_t)n,
+		                            .min = PLUMB_UNKNOWN,
+		                            .max = PLUMB_UNKNOWN,
+		                            .m2 = m2 };
+
+	if (!n)
+		return;
+	add_calls(m, window, PLUMB_FRAME_RANGE, name, each * 1000, n);
+	assert_int_equal(plumb_builder_window_value(b, &value), 0);
+}
+
+static void
+add_kernels(struct made *m, uint32_t window, const char *name, int64_t each_us, int64_t calls)
+{
+	struct plumb_builder *b = m->builder;
+	uint32_t frame = plumb_builder_frame(b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, name),
+	                                     PLUMB_NONE, 0);
+	struct plumb_window_value value = { .window = window,
+		                            .context = plumb_builder_context(b, 0, frame, 0),
+		                            .metric = PLUMB_METRIC_GPU_TIME,
+		                            .track = PLUMB_NONE,
+		                            .sum = calls * each_us * 1000,
+		                            .count = (uint64_t)calls,
+		                            .min = PLUMB_UNKNOWN,
+		                            .max = PLUMB_UNKNOWN };
+
+	assert_int_equal(plumb_builder_window_value(b, &value), 0);
+}
+
+/* What training does on the GPU, N times. */
+static void
+add_tail(struct made *m, uint32_t window, int64_t n)
+{
+	add_kernels(m, window, "gemm", 60, 3 * n);
+	add_kernels(m, window, "relu", 20, 2 * n);
+	add_kernels(m, window, "sgd", 10, n);
 }
 
 static void
@@ -105,9 +171,30 @@ add_work(struct made *m, uint32_t window, const struct part *part)
 		          part->n);
 		add_calls(m, window, PLUMB_FRAME_OPERATOR, "zeros", 10, part->n);
 		break;
+	case GPU:
+		add_train(m, window, part->n);
+		add_tail(m, window, part->n);
+		break;
+	case TAIL:
+		add_tail(m, window, part->n);
+		break;
+	case OTHER:
+		add_kernels(m, window, "gemm", 60, part->n);
+		add_kernels(m, window, "softmax", 70, 2 * part->n);
+		add_kernels(m, window, "argmax", 70, part->n);
+		break;
 	case MARKED:
 		add_calls(m, window, PLUMB_FRAME_RANGE, "Optimizer.step#SGD.step", 10, part->n);
 		add_work(m, window, &(struct part){ VARIES, 0, 0 });
+		break;
+	case STEPS:
+		add_range(m, window, "step", part->n, 60, 1e12 * (double)part->n);
+		break;
+	case UNEVEN:
+		add_range(m, window, "step", part->n, 60, 1e16 * (double)part->n);
+		break;
+	case BURST:
+		add_range(m, window, "load", part->n, 1, 0);
 		break;
 	case MIXED:
 		add_train(m, window, part->n);
@@ -211,6 +298,35 @@ sum_of(const struct made *m, uint32_t kind, const char *name)
 }
 
 /* ---- tests ---- */
+
+/* A look sees one step or two, so no part has many; within a longer step it sees none. */
+static void
+test_ranges_that_come_evenly(void **state)
+{
+	static const struct part steps[] = {
+		{ VARIES, 500, 0 }, { STEPS, 100, 1 }, { STEPS, 120, 2 }, { STEPS, 100, 2 },
+		{ NOTHING, 70, 0 }, { STEPS, 200, 3 }, { STEPS, 60, 1 },
+	};
+	static const struct part few[] = { { VARIES, 500, 0 }, { STEPS, 420, 7 } };
+	static const struct part uneven[] = { { VARIES, 500, 0 }, { UNEVEN, 1200, 20 } };
+	static const struct part burst[] = { { VARIES, 500, 0 }, { BURST, 100, 20 } };
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, steps);
+	find(&m);
+	expect(&m, 0, "startup 0-500; loop:1 500-1150 n=9");
+	plumb_profile_free(&m.profile);
+	start(&m);
+	ADD_PROCESS(&m, few);
+	ADD_PROCESS(&m, uneven);
+	ADD_PROCESS(&m, burst);
+	find(&m);
+	for (uint32_t i = 0; i < 3; i++)
+		expect(&m, i, "");
+	plumb_profile_free(&m.profile);
+}
 
 static void
 test_train_and_evaluate(void **state)
@@ -361,6 +477,32 @@ test_gpu_loop(void **state)
 	plumb_profile_free(&m.profile);
 }
 
+/* What the GPU still does when the host has called all is of the loop. */
+static void
+test_gpu_work_at_the_end(void **state)
+{
+	static const struct part parts[] = {
+		{ IMPORTS, 500, 0 }, { GPU, 1000, 1000 }, { TAIL, 300, 300 }, { NOTHING, 200, 0 }
+	};
+	static const struct part other[] = {
+		{ IMPORTS, 500, 0 }, { GPU, 1000, 1000 }, { OTHER, 300, 300 }, { NOTHING, 200, 0 }
+	};
+	struct made m;
+
+	(void)state;
+	start(&m);
+	ADD_PROCESS(&m, parts);
+	find(&m);
+	expect(&m, 0, "startup 0-500; loop:1 500-1800 n=1000; rest 1800-2000");
+	plumb_profile_free(&m.profile);
+	start(&m);
+	ADD_PROCESS(&m, other);
+	find(&m);
+	expect(&m, 0,
+	       "startup 0-500; loop:1 500-1500 n=1000; loop:2 1500-1800 n=300; rest 1800-2000");
+	plumb_profile_free(&m.profile);
+}
+
 /* The moment between two loops is no third one, and goes to one of them. */
 static void
 test_moment_between(void **state)
@@ -469,8 +611,10 @@ main(void)
 		cmocka_unit_test(test_tuning_is_no_loop),
 		cmocka_unit_test(test_work_that_ends_early),
 		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_gpu_work_at_the_end),
 		cmocka_unit_test(test_moment_between),
 		cmocka_unit_test(test_gpu_loop),
+		cmocka_unit_test(test_ranges_that_come_evenly),
 		cmocka_unit_test(test_first_moment),
 		cmocka_unit_test(test_long_first_moment),
 		cmocka_unit_test(test_warm_up),

@@ -25,6 +25,8 @@
 #define VOTES_SHARE 32
 #define SHIFTED_VOTES 4 /* times as many has the distance that they were moved from */
 #define ROUND_SHARE 0.7 /* of a second round */
+#define DENSE 0.9       /* of a loop's places vote for it */
+#define DENSE_ROUNDS 3  /* one round's places do where something is inserted before it */
 
 static const int32_t scales[] = { 1, 4, 32, 256, 2048 };
 
@@ -131,8 +133,18 @@ vote_scale(struct plumb_candidates *all, const int32_t *number, int32_t count, i
 	return votes;
 }
 
+/* Do nearly all places of a few rounds vote for it? */
+static bool
+is_dense(const struct plumb_candidate *c)
+{
+	int32_t places = c->end - c->from;
+
+	return places >= DENSE_ROUNDS * c->period && c->votes >= DENSE * places;
+}
+
 /* What is inserted or missing in some rounds moves votes to distances nearby, which are no loops of
- * their own. */
+ * their own. But nearly all places of a few rounds vote for that of another loop, which lies
+ * between two of one period. */
 static void
 drop_shifted(struct plumb_candidates *all)
 {
@@ -145,7 +157,7 @@ drop_shifted(struct plumb_candidates *all)
 
 			shifted[a] |= few->period != many->period &&
 			              abs(few->period - many->period) <= many->period / 8 &&
-			              few->votes < many->votes / SHIFTED_VOTES &&
+			              few->votes < many->votes / SHIFTED_VOTES && !is_dense(few) &&
 			              few->from >= many->from - many->period &&
 			              few->end <= many->end + many->period;
 		}

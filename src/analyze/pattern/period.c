@@ -5,6 +5,9 @@
  * place one period later, against chance, and by following its rounds with insertions and
  * deletions. What lies outside of its stretch does not count.
  *
+ * Several loops with one period that follow one another are one candidate. So what the rounds of
+ * the first one found leave out of it is looked at, too.
+ *
  * A confirmed one is a loop if it explains most of what the loops so far leave out where it lies.
  * Then it gets the rounds that it has elsewhere, too, and those of the others that it overlaps,
  * because it is an outer loop of theirs. A multiple of a period explains nothing more.
@@ -23,14 +26,19 @@
 #define MULTIPLE 4    /* symbols a round that a multiple of a period must explain */
 #define HELPS 0.01    /* of coverage */
 #define UNLIKELY 3    /* powers of e */
+#define RARE_ROUNDS                                                                                \
+	8 /* so many rounds of rare names are no chance, however few symbols they have */
 #define COVERS_NEARLY 0.9
 #define COVERS_ALL 0.98
-#define GAIN 0.5 /* of what an inner loop leaves out, an outer one explains */
+#define GAIN 0.5       /* of what an inner loop leaves out, an outer one explains */
+#define TRIES_MOST 16  /* of one candidate */
+#define PIECES_MOST 64 /* that are kept for that */
 
 struct search {
 	int32_t *text;
 	int32_t count;
 	double chance; /* that two places agree */
+	float *news;   /* by symbol: how unlikely it is in one place, as powers of e */
 	struct plumb_candidates candidates;
 	struct plumb_loops *loops;
 };
@@ -196,11 +204,14 @@ shift_match(const struct search *s, int32_t period, int32_t from, int32_t end, i
 	return most > from ? (double)same / (most - from) : 0;
 }
 
-static void
+static bool
 find_chance(struct search *s, int32_t alphabet)
 {
 	int32_t *counts = s->candidates.number;
 
+	s->news = malloc(((size_t)alphabet + 1) * sizeof *s->news);
+	if (!s->news)
+		return false;
 	memset(counts, 0, (size_t)alphabet * sizeof *counts);
 	for (int32_t i = 0; i < s->count; i++)
 		counts[s->text[i]]++;
@@ -208,14 +219,27 @@ find_chance(struct search *s, int32_t alphabet)
 		double share = (double)counts[c] / s->count;
 
 		s->chance += share * share;
+		s->news[c] = counts[c] ? (float)-log(share) : 0;
 	}
+	return true;
 }
 
-/* Is it likely that, of all the places of the text, so many agree somewhere? */
+/* Is it likely that, of all the places of the text, those of [FROM, END) agree with the place
+ * PERIOD later, a share of MATCH of them? If they are many rounds, it counts how rare their names
+ * are. */
 static bool
-is_chance(const struct search *s, double agree)
+is_chance(const struct search *s, int32_t period, double match, int32_t from, int32_t end)
 {
-	return s->chance < 1 && -log(s->chance) * agree < 2 * log(s->count) + UNLIKELY;
+	double agree = match * (end - from - period), least = 2 * log(s->count) + UNLIKELY;
+	double sum = 0;
+
+	if (s->chance >= 1 || -log(s->chance) * agree >= least)
+		return false;
+	if (agree < RARE_ROUNDS * (double)period)
+		return true;
+	for (int32_t i = from; i + period < end && sum < least; i++)
+		sum += s->text[i] == s->text[i + period] ? s->news[s->text[i]] : 0;
+	return sum < least;
 }
 
 /* Whether the loops so far explain [FROM, END) so well that PERIOD is not worth following: one of
@@ -260,7 +284,7 @@ settle(const struct search *s, struct plumb_loop *loop, int32_t from, int32_t en
 	return code;
 }
 
-/* Follows candidate C; 1: it is a loop. */
+/* Follows candidate C; 1: it is a loop. LOOP has the rounds in any case. */
 static int
 try_candidate(struct search *s, const struct plumb_candidate *c, struct plumb_loop *loop)
 {
@@ -272,7 +296,7 @@ try_candidate(struct search *s, const struct plumb_candidate *c, struct plumb_lo
 	*loop = (struct plumb_loop){ .period = period };
 	loop->match = shift_match(s, period, from, c->end, &run);
 	beyond = s->chance < 1 ? (loop->match - s->chance) / (1 - s->chance) : loop->match;
-	if (is_chance(s, loop->match * (c->end - from - period)) ||
+	if (is_chance(s, period, loop->match, from, c->end) ||
 	    beyond < (period < SHORT ? LEAST : DRIFTING + 3 / sqrt(c->end - from)) ||
 	    is_known(s, period, loop->match, from, c->end))
 		return 0;
@@ -324,7 +348,7 @@ is_wanted(const struct search *s, const struct plumb_loop *loop)
 		inner += over * 8 > own && other->period < loop->period;
 		/* Noise is no reason for a multiple of a period; where there happens to be little
 		 * of it, even less. */
-		if (!over || !is_multiple(loop->period, other->period))
+		if (over * 2 <= own || !is_multiple(loop->period, other->period))
 			continue;
 		multiple = true;
 		least = fmax(least, MULTIPLE * loop->rounds.count);
@@ -352,28 +376,117 @@ spread_loop(const struct search *s, struct plumb_loop *loop)
 	               : settle(s, loop, 0, s->count);
 }
 
+/* Parts of a candidate that are not looked at yet. */
+struct pieces {
+	struct plumb_candidate items[PIECES_MOST];
+	int count;
+};
+
+static void
+add_piece(struct pieces *pieces, const struct plumb_candidate *of, int32_t from, int32_t end)
+{
+	if (end - from >= 2 * of->period && pieces->count < PIECES_MOST)
+		pieces->items[pieces->count++] =
+			(struct plumb_candidate){ of->period, from, end, of->votes };
+}
+
+/* What LOOP, which was found in C, leaves out of it may be another loop of the same period: one
+ * that follows it, or comes between its rounds. */
+static void
+add_pieces(struct pieces *pieces, const struct plumb_candidate *c, const struct plumb_loop *loop)
+{
+	int32_t reached = c->from;
+
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+
+		add_piece(pieces, c, reached, round->start < c->end ? round->start : c->end);
+		reached = round->end > reached ? round->end : reached;
+	}
+	if (loop->rounds.count)
+		add_piece(pieces, c, reached, c->end);
+}
+
+/* Narrows C to where most places agree with the place one period later, and keeps the rest as
+ * pieces. False: two rounds do not agree anywhere. */
+static bool
+narrow(const struct search *s, struct pieces *pieces, struct plumb_candidate *c)
+{
+	int32_t sum = 0, most = 0, start = c->from, from = c->from, end = c->from;
+
+	for (int32_t i = c->from; i + c->period < c->end; i++) {
+		sum += s->text[i] == s->text[i + c->period] ? 1 : -1;
+		if (sum <= 0) {
+			sum = 0;
+			start = i + 1;
+		} else if (sum > most) {
+			most = sum;
+			from = start;
+			end = i + 1 + c->period;
+		}
+	}
+	if (most < c->period)
+		return false;
+	add_piece(pieces, c, c->from, from);
+	add_piece(pieces, c, end, c->end);
+	c->from = from;
+	c->end = end;
+	return true;
+}
+
+/* Keeps LOOP, or frees it if it is not wanted. */
+static int
+take_loop(struct search *s, struct plumb_loop *loop)
+{
+	struct plumb_loop *added;
+	int code;
+
+	if (!is_wanted(s, loop)) {
+		plumb_loop_free(loop);
+		return 0;
+	}
+	code = spread_loop(s, loop);
+	added = code ? NULL : plumb_vec_add(s->loops);
+	if (!added) {
+		plumb_loop_free(loop);
+		return PLUMB_ESYSTEM;
+	}
+	*added = *loop;
+	return plumb_loops_cut(s->loops, s->loops->count - 1, s->text, s->count);
+}
+
+static int
+search_candidate(struct search *s, const struct plumb_candidate *c)
+{
+	struct pieces pieces = { .count = 0 };
+	struct plumb_candidate piece = *c;
+	int code = 0;
+
+	for (int tries = 0; code >= 0 && tries < TRIES_MOST; tries++) {
+		struct plumb_loop loop;
+
+		code = try_candidate(s, &piece, &loop);
+		add_pieces(&pieces, &piece, &loop);
+		if (code > 0)
+			code = take_loop(s, &loop);
+		else
+			plumb_loop_free(&loop);
+		do {
+			if (!pieces.count)
+				return code;
+			piece = pieces.items[--pieces.count];
+		} while (!narrow(s, &pieces, &piece));
+	}
+	return code;
+}
+
 static int
 search_candidates(struct search *s)
 {
 	int code = 0;
 
-	for (int i = 0; code >= 0 && i < s->candidates.count; i++) {
-		struct plumb_loop loop, *added;
-
-		code = try_candidate(s, &s->candidates.items[i], &loop);
-		if (code <= 0 || !is_wanted(s, &loop)) {
-			plumb_loop_free(&loop);
-			continue;
-		}
-		code = spread_loop(s, &loop);
-		added = code ? NULL : plumb_vec_add(s->loops);
-		if (!added) {
-			plumb_loop_free(&loop);
-			return PLUMB_ESYSTEM;
-		}
-		*added = loop;
-		code = plumb_loops_cut(s->loops, s->loops->count - 1, s->text, s->count);
-	}
+	for (int i = 0; code >= 0 && i < s->candidates.count; i++)
+		code = search_candidate(s, &s->candidates.items[i]);
 	return code;
 }
 
@@ -434,10 +547,8 @@ plumb_loops_find(int32_t *text, int32_t count, int32_t alphabet, struct plumb_lo
 	if (count < 2)
 		return 0;
 	code = plumb_candidates_find(&s.candidates, text, count, alphabet);
-	if (!code) {
-		find_chance(&s, alphabet);
-		code = search_candidates(&s);
-	}
+	if (!code)
+		code = find_chance(&s, alphabet) ? search_candidates(&s) : PLUMB_ESYSTEM;
 	if (loops->count > 1)
 		qsort(loops->items, loops->count, sizeof *loops->items, by_agreement);
 	if (code >= 0)
@@ -447,6 +558,7 @@ plumb_loops_find(int32_t *text, int32_t count, int32_t alphabet, struct plumb_lo
 	if (loops->count)
 		qsort(loops->items, loops->count, sizeof *loops->items, by_agreement);
 	plumb_candidates_free(&s.candidates);
+	free(s.news);
 	return code < 0 ? code : 0;
 }
 

@@ -414,12 +414,12 @@ uint32_t
 plumb_marks_choose(const struct plumb_marks *marks, const struct plumb_marks_loop *loop,
                    enum plumb_marks_wanted wanted)
 {
-	uint32_t best = PLUMB_NONE;
+	uint32_t best = PLUMB_NONE, near = loop->stretches ? loop->stretches : 1;
 
 	for (uint32_t g = 0; g < marks->groups.count; g++) {
 		const struct plumb_mark_group *group = &marks->groups.items[g];
 		uint32_t within = count_within(marks, group, loop);
-		bool once = within + 1 >= loop->iterations && within <= loop->iterations + 1;
+		bool once = within + near >= loop->iterations && within <= loop->iterations + near;
 		bool fits = group->count > 1 && within && (!group->nested || group->steps) &&
 		            (once || (wanted == PLUMB_MARKS_ANY && group->steps));
 

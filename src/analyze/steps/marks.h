@@ -65,6 +65,7 @@ enum plumb_marks_wanted {
 struct plumb_marks_loop {
 	uint32_t iterations;
 	int64_t from_ns, until_ns;
+	uint32_t stretches; /* each may have a mark more or less than iterations; 0 is 1 */
 };
 /*
  * The group that marks the steps of LOOP, or PLUMB_NONE. Marks outside of the loop, such as those

@@ -41,10 +41,14 @@ plumb_iters_host_print(const struct plumb_iters *iters, FILE *out)
 
 	if (plumb_iters_host_measure(host, &stat) < 0)
 		return -1;
-	fprintf(out, "%s iterations, one for each ",
-	        plumb_format_count(count, llround(host->count)));
-	plumb_text_print(out, host->name);
-	fputs(" (there is no GPU work, in whose order they would be found)\n", out);
+	fprintf(out, "%s iterations, ", plumb_format_count(count, llround(host->count)));
+	if (*host->name) {
+		fputs("one for each ", out);
+		plumb_text_print(out, host->name);
+		fputs(" (there is no GPU work, in whose order they would be found)\n", out);
+	} else {
+		fputs("found in the order of operators and ranges (there is no GPU work)\n", out);
+	}
 	if (host->starts < 2) {
 		fputs("  the time of each is not known; record it with --trace\n", out);
 		return 0;

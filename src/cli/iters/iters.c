@@ -134,14 +134,14 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 
 	if (!plumb_iters_verdicts[level->verdict])
 		return;
-	snprintf(clauses[0], sizeof clauses[0], "    %s: intervals take %s of the time%s%s%s,",
+	snprintf(clauses[0], sizeof clauses[0], "    %s: intervals take %s of the loop%s%s%s,",
 	         plumb_iters_verdicts[level->verdict],
 	         plumb_format_share(share, level->interval_share, 1), said ? " (" : "",
 	         said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
 	         said ? " with kernels on other streams)" : "");
 	snprintf(clauses[1], sizeof clauses[1], " copies from the host take %s of the intervals;",
 	         plumb_format_share(share, level->overlap_share, 1));
-	snprintf(clauses[2], sizeof clauses[2], " the device has no work for %s of the time",
+	snprintf(clauses[2], sizeof clauses[2], " the device has no work for %s of the loop",
 	         plumb_format_share(share, level->idle_share, 1));
 	for (int i = 0; i < 3; i++) {
 		int columns = plumb_columns(clauses[i]);
@@ -393,9 +393,9 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 		else if (explain && plumb_iters_host_shown(iters))
 			why = "--explain needs GPU work, and the profile has none";
 		else if (iters->profile->spans_count)
-			why = "the profile has no GPU work, and the program marks no steps "
-			      "(ProfilerStep, Optimizer.step); plumb report shows what the host "
-			      "did";
+			why = "the profile has no GPU work, the order of operators and ranges "
+			      "shows no loop, and the program marks no steps (ProfilerStep, "
+			      "Optimizer.step); plumb report shows what the host did";
 		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}

@@ -76,7 +76,7 @@ static const struct plumb_option options[] = {
 	  .help = "run rules of your own, in Python, and show what they find among the findings" },
 	PLUMB_WINDOW_OPTION(
 		". Without it, text shows rows of the main loop, JSON and CSV those of the whole "
-		"run, and findings are of the main loop and of start-up"),
+		"run, and findings are of the main loop, other large loops and start-up"),
 	{ .name = "per-iteration",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show what one iteration of a loop takes: values divided by the iterations of "

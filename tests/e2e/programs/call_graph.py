@@ -107,6 +107,18 @@ def makes(n):
         exec("def made():\n other()\n leaf(1)\nmade()\n", space)
 
 
+def rests(n):
+    return sum(range(n))
+
+
+def inner(n):
+    return rests(n)
+
+
+def outer(n):
+    return inner(n)
+
+
 def deep(n):
     return deep(n - 1) if n else leaf(n)
 
@@ -122,6 +134,7 @@ def all_of_it(end):
         callbacks(80)
         makes(10)
         deep(300)
+        outer(20000)
 
 
 all_of_it(time.monotonic() + float(sys.argv[1]))
