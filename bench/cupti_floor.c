@@ -2,7 +2,8 @@
 /*
  * The floor under every profiler that times GPU kernels by CUPTI: kernel, copy and set records are
  * enabled and thrown away, with no context, no callback and no other work. bench/overhead.py builds
- * it (mode "cupti") and injects it by CUDA_INJECTION64_PATH.
+ * it (mode "cupti") and injects it by CUDA_INJECTION64_PATH. With CALLS (mode "cupticalls") each
+ * launch also has an empty callback.
  */
 #include <cupti.h>
 #include <stdlib.h>
@@ -38,6 +39,16 @@ int
 InitializeInjection(void)
 {
 	cuptiSubscribe(&subscriber, ignore, NULL);
+#if CALLS
+	static const CUpti_driver_api_trace_cbid calls[] = {
+		CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+		CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+		CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+		CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+	};
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, calls[i]);
+#endif
 	cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
 	cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 	cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);

@@ -13,12 +13,19 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     plumb       under `plumb run`
     light       another name for that
     full        … --mode full: with native frames
+    lean        … --mode lean: operators from native frames
     cpu         … --cpu=100
     memory      … --memory
     nomodule    … --layers python,operator: light without module frames
     nowindows   … --no-windows: light without looks from outside
+    nogpu       … --no-gpu: light without CUPTI
+    operators   … --layers operator: light without Python and module frames
+    python      … --layers python: light without operators and module frames
+    nolog       light with TORCH_TRACE= in the environment: PyTorch writes no log of what it compiles
+    nocalls     light without CUPTI's callbacks: GPU work is recorded, but not where it comes from
     trace       … --trace
     cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
+    cupticalls  the same, with an empty callback for each launch
     torch       torch.profiler, CPU and CUDA activities, one profile per block
     torchstack  the same with stacks and shapes
     proton      Triton's Proton with Python contexts
@@ -29,7 +36,7 @@ is `--mode light --mode cpu --against light`, and what module frames or windows 
 nomodule --against nomodule`.
 
 `tenmodels` stands for the ten of bench/models.py, by default with none, light, full and torch and in six
-rounds. The processes of three models are loaded together (--together), and nothing is measured while one
+rounds, `kinds` for all of bench/programs.py. The processes of three models are loaded together (--together), and nothing is measured while one
 loads. Iterations are so many that a plain block takes --block seconds. A model whose library is not
 installed is left out, and said.
 
@@ -50,12 +57,17 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from programs import KINDS  # noqa: E402
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
-         "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"]}  # mode: options
-PEERS = ["cupti", "torch", "torchstack", "proton", "protonshadow"]
+         "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"],
+         "lean": ["--mode", "lean"], "nogpu": ["--no-gpu"], "operators": ["--layers", "operator"], "python": ["--layers", "python"],
+         "nolog": [], "nocalls": []}  # mode: options
+ENVIRONMENT = {"nolog": {"TORCH_TRACE": ""}, "nocalls": {"PLUMB_CUPTI_CALLBACKS": "0"}}
+PEERS = ["cupti", "cupticalls", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
-USUAL = ["none", "plumb", "trace", *PEERS]
+USUAL = ["none", "plumb", "trace", "cupti", "torch", "torchstack", "proton", "protonshadow"]
 ITERATIONS = {"gptsmall": 100, "graph": 200, "gpt124": 20, "llama": 10, "tiny": 300}
 TEN = ["conformer", "dlrm", "unet", "gnn", "resnet", "vit", "transformer", "llamatrain", "gemma",
        "nanogpt"]
@@ -106,33 +118,41 @@ class Observer:
         return time.perf_counter() - before, size
 
 
-def environment(torch):
+def environment():
     import platform
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
-    return " · ".join([f"PyTorch {torch.__version__}", f"Python {platform.python_version()}", gpu,
-                       f"{os.cpu_count()} cores"])
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch:
+        what, gpu = f"PyTorch {torch.__version__}", torch.cuda.is_available() and torch.cuda.get_device_name()
+    else:
+        what, gpu = f"JAX {jax.__version__}", jax.devices()[0].device_kind
+    return " · ".join([what, f"Python {platform.python_version()}", gpu or "no GPU", f"{os.cpu_count()} cores"])
+
+
+def made(workload, tiny):
+    """One step of the workload as a function, and one that waits for its work."""
+    if workload in KINDS:
+        import programs as workloads
+    elif workload in TEN:
+        import models as workloads
+    else:
+        import workloads
+    step = workloads.make(workload, tiny)
+    torch = sys.modules.get("torch")
+    return step, getattr(step, "synchronize", torch.cuda.synchronize if torch and torch.cuda.is_available() else lambda: None)
 
 
 def work(workload, mode, tiny):
     """The watched process: reads numbers of iterations, answers with measurements."""
-    sys.path.insert(0, HERE)
     reply = os.fdopen(3, "w", buffering=1)
     try:
-        import torch
-        if workload in TEN:
-            import models as workloads
-        else:
-            import workloads
-        torch.manual_seed(0)
-        step = workloads.make(workload, tiny) if workload in TEN else workloads.make(workload)
+        step, synchronize = made(workload, tiny)
     except ModuleNotFoundError as error:
         print(json.dumps({"left out": str(error)}), file=reply)
         return
-    synchronize = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
-    for _ in range(5):
+    for _ in range(20 if workload in KINDS else 5):
         step()
     synchronize()
-    print(json.dumps({"ready": environment(torch)}), file=reply)
+    print(json.dumps({"ready": environment()}), file=reply)
     for line in sys.stdin:
         iterations, last = map(int, line.split())
         observer = Observer(mode, last)
@@ -148,8 +168,8 @@ def work(workload, mode, tiny):
               file=reply)
 
 
-def build_floor(folder, python):
-    """Compiles cupti_floor.c against the CUPTI that PyTorch has; returns the library's path."""
+def build_floor(folder, python, calls=False):
+    """Compiles cupti_floor.c against the CUPTI that PyTorch has; returns the library's path. `calls`: with callbacks."""
     library = subprocess.run([python, "-c", "import torch;print([l.split()[-1] for l in open("
                               "'/proc/self/maps') if 'libcupti.so' in l][0])"],
                              capture_output=True, text=True).stdout.strip()
@@ -158,7 +178,7 @@ def build_floor(folder, python):
                                      "/usr/local/cuda/include")
                    if os.path.exists(path + "/cupti.h"))
     output = os.path.join(folder, "floor.so")
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-I" + include, "-o", output,
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", f"-DCALLS={int(calls)}", "-I" + include, "-o", output,
                     os.path.join(HERE, "cupti_floor.c"), library,
                     "-Wl,-rpath," + os.path.dirname(library)], check=True)
     return output
@@ -175,9 +195,9 @@ class Worker:
         self.profile = os.path.join(self.folder, "bench.plumb")
         if mode in PLUMB:
             command = [options.plumb, "run", *PLUMB[mode], "-o", self.profile, "--"] + command
-        environment = dict(os.environ)
-        if mode == "cupti":
-            environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, options.python)
+        environment = {**os.environ, **ENVIRONMENT.get(mode, {})}
+        if mode.startswith("cupti"):
+            environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, options.python, mode == "cupticalls")
         read, write = os.pipe()
         self.log = open(os.path.join(self.folder, "log"), "w+")
         # Descriptor 3 carries the answers, so that the tools may print what they like.
@@ -380,7 +400,7 @@ def parse():
     modes = options.mode or (["none", "light", "full", "torch"] if ten else USUAL)
     options.modes = list(dict.fromkeys(["none", *modes, options.against]))
     options.workloads = [one for name in options.workload or ["gptsmall", "llama", "gpt124"]
-                         for one in (TEN if name == "tenmodels" else [name])]
+                         for one in {"tenmodels": TEN, "kinds": KINDS}.get(name, [name])]
     options.plumb = os.path.abspath(options.plumb)
     return options
 

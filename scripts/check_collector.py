@@ -50,6 +50,9 @@ ENTRY_POINTS = {
     "_Exit": "likewise",
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":
         "PyTorch begins a backward pass",
+    "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_11InputBufferERKS2_INS0_10ReadyQueueEE":
+        "PyTorch runs one node of a backward pass",
+    "_ZN2at15sequence_number17get_and_incrementEv": "PyTorch makes the node of an operator",
     "_ZN3c109alloc_cpuEm": "PyTorch allocates a tensor on the CPU",
     "_ZN3c108free_cpuEPv": "PyTorch frees it",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE":

@@ -50,7 +50,11 @@ enum {
 	                                        gradient accumulation, root gradients, hooks. It
 	                                        hangs under the line that called backward. */
 	PLUMB_CONTEXT_TRUNCATED = 1 << 2,  /* deeper frames exist and were not kept */
-	/* In regions only: a native frame's line is the instruction that a sample interrupted. */
+	/* In regions only: the operators of a native frame's path are those that its functions say
+	 * (--mode lean). With HIDDEN, nothing else of it is shown. */
+	PLUMB_CONTEXT_OPERATORS = 1 << 4,
+	PLUMB_CONTEXT_HIDDEN = 1 << 5,
+	/* Likewise: a native frame's line is the instruction that a sample interrupted. */
 	PLUMB_CONTEXT_INTERRUPTED = 1 << 7,
 	/* Likewise: the node of a copy has both its devices (plumb_record_copy). */
 	PLUMB_CONTEXT_ENDS = 1 << 6,
@@ -63,9 +67,11 @@ enum plumb_layer {
 	PLUMB_LAYER_OPERATOR = 1 << 2,
 	PLUMB_LAYER_NATIVE = 1 << 3,
 	PLUMB_LAYER_NATIVE_ALONE = 1 << 4, /* native frames where no Python interpreter runs */
+	PLUMB_LAYER_LEAN = 1 << 5, /* operators come from native frames, not from callbacks */
 };
 #define PLUMB_LAYERS_LIGHT (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE | PLUMB_LAYER_OPERATOR)
 #define PLUMB_LAYERS_DEFAULT (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE_ALONE)
+#define PLUMB_LAYERS_LEAN (PLUMB_LAYERS_DEFAULT | PLUMB_LAYER_LEAN)
 #define PLUMB_LAYERS_FULL (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE)
 
 /* How values of a metric combine. */

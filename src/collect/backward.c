@@ -4,7 +4,18 @@
  */
 #include "collect/context.h"
 
+#include <stdio.h>
+
 /* ---- the engine's own frames ---- */
+
+plumb_id
+plumb_engine_name(struct plumb_thread *thread, const char *node)
+{
+	char text[256];
+	int bytes = snprintf(text, sizeof text, PLUMB_ENGINE_PREFIX "%s", node);
+	return plumb_intern(thread, text,
+	                    (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1);
+}
 
 /* Gives an engine frame its place: under FORWARD, or for 0 where backward was called. */
 static void
@@ -12,7 +23,7 @@ engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, 
 {
 	struct plumb_key key = {
 		.kind = PLUMB_FRAME_OPERATOR,
-		.name = engine->name,
+		.name = engine->name ? engine->name : plumb_engine_name(thread, "?"),
 		.flags = forward ? PLUMB_CONTEXT_BACKWARD
 		                 : PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION,
 	};
@@ -89,6 +100,8 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
                     const struct plumb_operator *op, struct plumb_key *key)
 {
 	bool by_engine = outer && outer->engine;
+	if (by_engine && plumb_unlikely(!outer->name))
+		outer->name = plumb_engine_name(thread, op->name);
 	key->flags = PLUMB_CONTEXT_BACKWARD;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
 	if (op->sequence < 0) {

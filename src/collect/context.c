@@ -175,7 +175,9 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 {
 	struct plumb_key key = {
 		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
-		.name = op->id ? op->id : plumb_name(thread, op->name),
+		.name = op->id     ? op->id
+		        : op->name ? plumb_name(thread, op->name)
+		                   : 0,
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
 	const void *top = plumb_python_mark();
@@ -294,7 +296,7 @@ observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uin
 	plumb_id node = plumb_frame_node(thread, frame);
 	uint64_t duration = plumb_ticks_between(frame->start, end);
 	uint64_t self = duration > inner + frame->away ? duration - inner - frame->away : 0;
-	if (plumb_operators_are_frames() || frame->range) {
+	if (plumb_operators_have_times() || frame->range) {
 		plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track,
 		              (int64_t)duration);

@@ -31,6 +31,13 @@ plumb_operators_are_frames(void)
 {
 	return plumb_likely(plumb_layers & PLUMB_LAYER_OPERATOR);
 }
+/* Lean: most operators are not seen, so the time of the others would have theirs in it. */
+static inline bool
+plumb_operators_have_times(void)
+{
+	return plumb_likely((plumb_layers & (PLUMB_LAYER_OPERATOR | PLUMB_LAYER_LEAN)) ==
+	                    PLUMB_LAYER_OPERATOR);
+}
 static inline plumb_id
 plumb_operator_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {

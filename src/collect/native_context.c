@@ -36,6 +36,7 @@ struct plumb_native {
 	uint32_t tid;                    /* whose stack the bounds are */
 	uint32_t strays;                 /* samples on another stack */
 	bool in_sample;
+	uint8_t flags; /* of every frame of this walk: PLUMB_CONTEXT_OPERATORS and _HIDDEN */
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {
 		uint64_t frame; /* frame_of */
@@ -100,13 +101,12 @@ static plumb_id
 make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags,
           uint32_t most)
 {
-	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE };
+	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE, .flags = flags };
 	struct plumb_stack_object *object = plumb_stack_object_of(site);
 	if (!object) {
 		key.name = intern_text(thread, generated);
 		return find_child(thread, parent, &key, most);
 	}
-	key.flags = flags;
 	key.file = code_record(thread, object);
 	if (key.file) {
 		const struct plumb_record_code *code =
@@ -125,6 +125,7 @@ make_site(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 	uint32_t most = plumb_collector_options()->native_contexts;
 	uintptr_t start, end;
 	bool interrupted = flags & PLUMB_CONTEXT_INTERRUPTED;
+	flags |= thread->native->flags;
 	plumb_id made = make_node(thread, parent, site, flags, interrupted ? most / 2 : most);
 	if (!made && interrupted && plumb_stack_function(site, &start, &end))
 		made = make_node(thread, parent, start, flags, most);
@@ -143,7 +144,7 @@ frame_of(uintptr_t site, uint8_t flags)
 static inline plumb_id
 step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	uint64_t frame = frame_of(site, flags);
+	uint64_t frame = frame_of(site, flags | thread->native->flags);
 	uint64_t hash = (frame ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15);
 	struct native_node *node = &thread->native->nodes[hash >> 32 & (NATIVE_NODES - 1)];
 	if (plumb_likely(node->frame == frame && node->parent == parent))
@@ -317,6 +318,17 @@ plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent)
 	plumb_native_memo_prefetch(&thread->native->memo, parent);
 }
 
+/* What a path means: native frames, operators, or both. */
+static inline uint8_t
+path_flags(bool shown)
+{
+	if (plumb_likely(!(plumb_layers & PLUMB_LAYER_LEAN)))
+		return 0;
+	return shown || plumb_layers & PLUMB_LAYER_NATIVE_ALONE
+	               ? PLUMB_CONTEXT_OPERATORS
+	               : PLUMB_CONTEXT_OPERATORS | PLUMB_CONTEXT_HIDDEN;
+}
+
 /* Leaves out the innermost frames of the framework that runs the operator. */
 static void
 skip_framework(struct plumb_stack_walk *walk)
@@ -347,6 +359,7 @@ find_context(struct plumb_thread *thread, plumb_id parent, bool caller)
 	                          !plumb_stack_bounds_of(here.sp, &native->bounds))) {
 		refuse_native(thread, no_bounds);
 	} else {
+		native->flags = path_flags(false);
 		walk.sites = native->sites;
 		walk.other = &native->other;
 		walk.stop = known_from_here(thread, here.sp, &function);
@@ -444,8 +457,10 @@ plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const voi
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
 	}
-	if (native)
+	if (native) {
 		native->in_sample = true;
+		native->flags = path_flags(!parent); /* nothing else says where it was */
+	}
 	plumb_id node = make_path(thread, parent, walk.sites, walk.count, walk.end,
 	                          PLUMB_CONTEXT_INTERRUPTED);
 	if (native)

@@ -127,7 +127,16 @@ plumb_process_choose_layers(void)
 	unsigned asked = PLUMB_LAYER_NATIVE | PLUMB_LAYER_NATIVE_ALONE;
 	if (options.layers & asked && !plumb_python_runs())
 		layers |= asked;
+	if (options.layers & PLUMB_LAYER_LEAN)
+		layers |= PLUMB_LAYER_NATIVE;
 	__atomic_store_n(&plumb_layers, layers, __ATOMIC_RELAXED);
+}
+
+void
+plumb_process_leave_lean(void)
+{
+	options.layers &= ~(unsigned)PLUMB_LAYER_LEAN;
+	plumb_process_choose_layers();
 }
 
 bool

@@ -54,6 +54,8 @@ bool plumb_process_wanted(void);
 /* Sets plumb_layers: which layers were asked for, and whether a Python interpreter runs here now. A
  * signal handler may call it. */
 void plumb_process_choose_layers(void);
+/* --mode lean cannot work with the framework of this process. */
+void plumb_process_leave_lean(void);
 
 /* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a
  * folder was named or a tool began already, whose options hold. Not 0: recording is over. */

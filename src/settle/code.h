@@ -67,12 +67,20 @@ struct plumb_code_place {
 	uint32_t count;
 	struct plumb_code_frame frames[PLUMB_CODE_FRAMES_MAX];
 	char stub[512]; /* what `symbol` may point into */
+	/* By plumb_code_operator: the framework's operator that this function runs, "aten::add".
+	 * NULL: another function. REDISPATCH: a part of one that is running, as long as it is on
+	 * the stack. */
+	const char *operation;
+	bool redispatch;
+	char operation_text[256];
 };
 
 struct plumb_code *
 plumb_code_open(const struct plumb_code_wanted *wanted, enum plumb_code_state *state);
 void plumb_code_close(struct plumb_code *code);
 void plumb_code_look(struct plumb_code *code, uint64_t address, struct plumb_code_place *place);
+/* Adds the operator to what plumb_code_look found. */
+void plumb_code_operator(struct plumb_code *code, struct plumb_code_place *place);
 
 /* What there is to read names from. */
 struct plumb_code_facts {

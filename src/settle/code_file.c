@@ -167,6 +167,7 @@ plumb_code_close(struct plumb_code *code)
 	if (!code)
 		return;
 	plumb_code_lines_free(code);
+	plumb_code_operators_free(code);
 	plumb_vec_free(&code->symbols);
 	free(code->local_names);
 	plumb_elf_close(&code->mini);

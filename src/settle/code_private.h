@@ -14,6 +14,7 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "settle/code.h"
 
@@ -43,6 +44,12 @@ struct plumb_code_ranges {
 	uint32_t count, capacity;
 };
 
+/* A schema of PyTorch's: "add.Tensor", in the file's own memory. */
+struct plumb_code_operator {
+	const char *name;
+	uint32_t bytes;
+};
+
 /* The functions of a compilation unit. */
 struct plumb_code_unit {
 	uint64_t die;
@@ -66,6 +73,9 @@ struct plumb_code {
 	Dwarf *dwarf;
 	struct plumb_code_ranges units;
 	PLUMB_VEC(struct plumb_code_unit) unit_functions;
+	bool knows_operators;
+	PLUMB_VEC(struct plumb_code_operator) operators;
+	struct plumb_map operator_map; /* by "add_Tensor" */
 };
 
 /* ---- code_file.c ---- */
@@ -92,6 +102,9 @@ bool plumb_code_bounds(struct plumb_code *code, uint64_t address, uint64_t *star
 /* ---- code_debug.c ---- */
 /* Finds the debug information, once. */
 void plumb_code_find_debug(struct plumb_code *code);
+
+/* ---- code_operators.c ---- */
+void plumb_code_operators_free(struct plumb_code *code);
 
 /* ---- debuginfod.c ---- */
 /* The debug file of a build id: an open descriptor and its path (malloced), or -1. */

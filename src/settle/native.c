@@ -308,11 +308,17 @@ count_site(struct plumb_settle_region *region, const struct plumb_settle_site *s
 }
 
 uint32_t
+plumb_settle_native_code(struct plumb_settle_region *region, const struct plumb_record_node *node)
+{
+	return node->file ? settle_code(region, node->file) : PLUMB_NONE;
+}
+
+uint32_t
 plumb_settle_native(struct plumb_settle_region *region, const struct plumb_record_node *node,
                     const uint32_t **frames)
 {
 	struct plumb_settler *settler = region->settler;
-	uint32_t code = node->file ? settle_code(region, node->file) : PLUMB_NONE;
+	uint32_t code = plumb_settle_native_code(region, node);
 	const struct plumb_settle_site *site;
 
 	if (code == PLUMB_NONE) {
@@ -372,6 +378,7 @@ void
 plumb_settle_native_free(struct plumb_settler *settler)
 {
 	plumb_symbolizer_free(settler->symbolizer);
+	plumb_settle_operations_free(settler);
 	plumb_vec_free(&settler->codes);
 	plumb_vec_free(&settler->sites);
 	plumb_vec_free(&settler->mapped);

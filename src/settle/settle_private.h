@@ -127,6 +127,13 @@ struct plumb_settle_site {
 	bool named;
 };
 
+/* A place whose function may run an operator of a framework. */
+struct plumb_settle_operation {
+	uint32_t code, offset;
+	uint32_t frame; /* PLUMB_NONE: it runs none */
+	bool redispatch;
+};
+
 /* Where a kernel was written; strings. */
 struct plumb_settle_kernel_line {
 	uint32_t name, file, line;
@@ -153,6 +160,8 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_site) sites;
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
+	PLUMB_VEC(struct plumb_settle_operation) operations;
+	struct plumb_map operation_map;
 	uint32_t single_frame; /* of a node without a code object */
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer;     /* once it is needed */
@@ -284,9 +293,19 @@ void plumb_settle_copies(struct plumb_settle_region *region);
  * 0: no memory, kept in the settler. */
 uint32_t plumb_settle_native(struct plumb_settle_region *region,
                              const struct plumb_record_node *node, const uint32_t **frames);
+/* The code object, in the settler's codes, of a native node. PLUMB_NONE: there is none. */
+uint32_t
+plumb_settle_native_code(struct plumb_settle_region *region, const struct plumb_record_node *node);
 /* At the very end: rows for the code objects, a line for what was fetched. */
 void plumb_settle_code_objects(struct plumb_settler *settler);
 void plumb_settle_native_free(struct plumb_settler *settler);
+
+/* ---- operations.c ---- */
+/* The frame of the operator that the function of a native node runs. PLUMB_NONE: it runs none, or
+ * goes on with one that is the innermost among ABOVE, the context above, and what called it. */
+uint32_t plumb_settle_operation(struct plumb_settle_region *region,
+                                const struct plumb_record_node *node, uint32_t above);
+void plumb_settle_operations_free(struct plumb_settler *settler);
 
 /* ---- provenance.c ---- */
 /* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote;

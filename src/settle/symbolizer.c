@@ -50,6 +50,7 @@ struct plumb_symbolizer {
 struct question {
 	uint32_t object;
 	uint32_t path_bytes; /* 0: the child knows the object */
+	uint32_t operators;  /* not 0: an operator is asked for */
 	uint64_t address;
 	struct plumb_code_wanted wanted; /* without its path */
 };
@@ -57,7 +58,7 @@ struct answer {
 	uint32_t state;
 	uint32_t bytes;
 	uint32_t frames;
-	uint8_t named, bounded, shared_name, fetched;
+	uint8_t named, bounded, shared_name, fetched, redispatch;
 	uint64_t start;
 	uint64_t size;
 };
@@ -178,7 +179,13 @@ answer_question(struct child *child, struct question *question)
 		answer.frames = place.count;
 		answer.fetched = facts.fetched;
 		answer.size = facts.bytes;
+		place.operation = NULL;
+		place.redispatch = false;
+		if (question->operators)
+			plumb_code_operator(opened->code, &place);
+		answer.redispatch = place.redispatch;
 		put_text(child, place.symbol);
+		put_text(child, place.operation);
 		for (uint32_t i = 0; i < place.count; i++) {
 			put_bytes(child, &place.frames[i].line, sizeof place.frames[i].line);
 			put_text(child, place.frames[i].name);
@@ -276,11 +283,13 @@ start_child(struct plumb_symbolizer *s)
 }
 
 static bool
-ask_child(struct plumb_symbolizer *s, uint32_t number, uint64_t address, struct answer *answer)
+ask_child(struct plumb_symbolizer *s, uint32_t number, uint64_t address, bool operators,
+          struct answer *answer)
 {
 	struct object *object = &s->objects.items[number];
 	struct question question = { .object = number,
 		                     .address = address,
+		                     .operators = operators,
 		                     .wanted = object->wanted };
 	int64_t end = plumb_clock_ms() + SECONDS * 1000;
 
@@ -326,8 +335,9 @@ read_payload(const struct plumb_symbolizer *s, const struct answer *answer,
 		return answer->state != PLUMB_CODE_FINE;
 	at = s->payload;
 	end = at + answer->bytes;
-	if (!take_text(&at, end, &symbol))
+	if (!take_text(&at, end, &symbol) || !take_text(&at, end, &place->operation))
 		return false;
+	place->redispatch = answer->redispatch;
 	place->symbol = answer->named ? symbol : NULL;
 	place->start = answer->start;
 	place->bounded = answer->bounded;
@@ -346,16 +356,16 @@ read_payload(const struct plumb_symbolizer *s, const struct answer *answer,
 	return true;
 }
 
-enum plumb_code_state
-plumb_symbolizer_look(struct plumb_symbolizer *s, uint32_t number, uint64_t address,
-                      struct plumb_code_place *place)
+static enum plumb_code_state
+look(struct plumb_symbolizer *s, uint32_t number, uint64_t address, bool operators,
+     struct plumb_code_place *place)
 {
 	struct object *object = &s->objects.items[number];
 	struct answer answer;
 
-	place->symbol = NULL;
+	place->symbol = place->operation = NULL;
 	place->count = 0;
-	place->bounded = place->shared_name = false;
+	place->bounded = place->shared_name = place->redispatch = false;
 	place->start = 0;
 	if (!object->state && !object->told)
 		object->state = look_first(object->wanted.path);
@@ -363,8 +373,9 @@ plumb_symbolizer_look(struct plumb_symbolizer *s, uint32_t number, uint64_t addr
 		return object->state;
 	if (!start_child(s))
 		return object->state = PLUMB_CODE_FAILED;
-	if (!ask_child(s, number, address, &answer) || !read_payload(s, &answer, place)) {
-		place->symbol = NULL;
+	if (!ask_child(s, number, address, operators, &answer) ||
+	    !read_payload(s, &answer, place)) {
+		place->symbol = place->operation = NULL;
 		place->count = 0;
 		place->bounded = false;
 		s->lost++;
@@ -374,6 +385,20 @@ plumb_symbolizer_look(struct plumb_symbolizer *s, uint32_t number, uint64_t addr
 	object->bytes = answer.size;
 	object->fetched = answer.fetched;
 	return object->state = answer.state;
+}
+
+enum plumb_code_state
+plumb_symbolizer_look(struct plumb_symbolizer *s, uint32_t number, uint64_t address,
+                      struct plumb_code_place *place)
+{
+	return look(s, number, address, false, place);
+}
+
+enum plumb_code_state
+plumb_symbolizer_operator(struct plumb_symbolizer *s, uint32_t number, uint64_t address,
+                          struct plumb_code_place *place)
+{
+	return look(s, number, address, true, place);
 }
 
 uint32_t

@@ -30,6 +30,11 @@ uint32_t plumb_symbolizer_object(struct plumb_symbolizer *symbolizer,
 enum plumb_code_state plumb_symbolizer_look(struct plumb_symbolizer *symbolizer, uint32_t object,
                                             uint64_t address, struct plumb_code_place *place);
 
+/* The same, and which of a framework's operators the function there runs. */
+enum plumb_code_state
+plumb_symbolizer_operator(struct plumb_symbolizer *symbolizer, uint32_t object, uint64_t address,
+                          struct plumb_code_place *place);
+
 /* What is known about an object after a question: its size (0: unknown), and whether its debug
  * information came from debuginfod. */
 uint64_t plumb_symbolizer_bytes(const struct plumb_symbolizer *symbolizer, uint32_t object);

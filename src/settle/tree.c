@@ -55,6 +55,19 @@ remember_context(struct plumb_settler *settler, uint32_t context, uint32_t paren
 	return true;
 }
 
+/* The context with FRAME under PARENT; PARENT: no memory. */
+static uint32_t
+add_context(struct plumb_settle_region *region, uint32_t parent, uint32_t frame, unsigned flags)
+{
+	uint32_t context = plumb_builder_context(region->settler->builder, parent, frame, flags);
+
+	if (context != PLUMB_NONE &&
+	    remember_context(region->settler, context, parent, frame, flags))
+		return context;
+	region->settler->no_memory = true;
+	return parent;
+}
+
 /* Under PARENT, the operation of a communication library that KERNEL runs; PARENT for other
  * kernels. */
 static uint32_t
@@ -62,19 +75,13 @@ make_collective(struct plumb_settle_region *region, uint32_t parent, const char 
 {
 	struct plumb_builder *builder = region->settler->builder;
 	const char *name = kernel ? plumb_collective_name(kernel) : NULL;
-	uint32_t frame, context;
+	uint32_t frame;
 
 	if (!name || region->settler->contexts.items[parent].kind == PLUMB_FRAME_COLLECTIVE)
 		return parent;
 	frame = plumb_builder_frame(builder, PLUMB_FRAME_COLLECTIVE,
 	                            plumb_builder_text(builder, name), PLUMB_NONE, 0);
-	context = plumb_builder_context(builder, parent, frame, 0);
-	if (context == PLUMB_NONE ||
-	    !remember_context(region->settler, context, parent, frame, 0)) {
-		region->settler->no_memory = true;
-		return parent;
-	}
-	return context;
+	return add_context(region, parent, frame, 0);
 }
 
 /* The context of NODE under PARENT. */
@@ -96,20 +103,20 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	name = plumb_settle_string(region, node->name);
 	if (node->kind == PLUMB_FRAME_KERNEL)
 		parent = make_collective(region, parent, plumb_builder_get_text(builder, name));
+	if (node->flags & PLUMB_CONTEXT_OPERATORS && node->kind == PLUMB_FRAME_NATIVE) {
+		frame = plumb_settle_operation(region, node, parent);
+		if (frame != PLUMB_NONE)
+			parent = add_context(region, parent, frame, 0);
+		if (node->flags & PLUMB_CONTEXT_HIDDEN)
+			return parent;
+	}
 	if (node->kind == PLUMB_FRAME_NATIVE)
 		count = plumb_settle_native(region, node, &frames);
 	else
 		frame = plumb_builder_frame(builder, node->kind, name,
 		                            plumb_settle_string(region, node->file), node->line);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t context = plumb_builder_context(builder, parent, frames[i], flags);
-		if (context == PLUMB_NONE ||
-		    !remember_context(region->settler, context, parent, frames[i], flags)) {
-			region->settler->no_memory = true;
-			return parent;
-		}
-		parent = context;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		parent = add_context(region, parent, frames[i], flags);
 	return parent;
 }
 

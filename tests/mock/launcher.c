@@ -65,6 +65,26 @@ launcher_launch(const char *name, uint64_t ns, uint32_t stream, uint32_t device)
 		.name = keep(name), .duration_ns = ns, .stream = stream, .device = device });
 }
 
+/* Preloaded, this stands in front of PyTorch's allocation of memory on the CPU. With
+ * $MOCK_ALLOCATIONS, or after launcher_open(), each tensor that an operator makes there launches a
+ * kernel of as many ns as it has bytes. So PyTorch's operators on the CPU start work, as they do on
+ * a GPU. */
+EXPORT void *allocate(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
+void *
+allocate(size_t bytes)
+{
+	static int opened;
+	void *memory = NULL;
+	if (!__atomic_exchange_n(&opened, 1, __ATOMIC_RELAXED) && getenv("MOCK_ALLOCATIONS") &&
+	    launcher_open())
+		abort();
+	if (!bytes || posix_memalign(&memory, 64, bytes))
+		return NULL;
+	if (launch_ex)
+		launcher_launch("tensor", bytes, 0, 0);
+	return memory;
+}
+
 /* A kernel of one-dimensional grid and block; shared memory in bytes. */
 EXPORT int
 launcher_kernel(const char *name, uint64_t ns, uint32_t grid, uint32_t block, uint32_t registers,

@@ -197,6 +197,135 @@ test_versions_of_symbols_are_left_out(void **state)
 	plumb_code_close(code);
 }
 
+/* ---- operators ---- */
+
+/* A library like PyTorch's: functions and schemas. One text is the end of another, as a linker
+ * makes it. */
+static void
+compile_operators(void)
+{
+	static const char *const functions[] = {
+		"_ZN2at4_ops10add_Tensor4callERKNS_6TensorE",
+		"_ZN2at4_ops10add_Tensor10redispatchEN3c1014DispatchKeySetE",
+		"_ZN2at4_ops11add__Tensor4callEv",
+		"_ZN2at4_ops18_foreach_add__List4callEv",
+		"_ZN2at4_ops5relu_4callEv",
+		"_ZN2at4_ops12index_Tensor4callEv",
+		"_ZN2at4_ops7unknown4callEv",
+		"_ZN2at4_ops10add_Tensor4nameEv",
+		"_ZN2at4_ops99add_Tensor4callEv",
+		"_ZN2at6native3addEv",
+		"_ZN4c10d12ProcessGroup9allreduceERSt6vectorE",
+		"_ZN4c10d12ProcessGroup7barrierEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_117wrapper_"
+		"CPU_addmmES8_EEELb0EE4callEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_122wrapper_"
+		"CPU_add_TensorES8_EEELb0EE4callEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_125wrapper_"
+		"CPU_addmm_out_outES8_EEELb0EE4callEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_143wrapper_"
+		"CompositeExplicitAutograd___to_copyES8_EEELb0EE4callEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_131wrapper_"
+		"CUDA_Tensor_out_sub_outES8_EEELb0EE4callEv",
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZN12mine9something_EEE4callEv",
+	};
+	char path[128];
+	FILE *source;
+
+	snprintf(path, sizeof path, "%s/operators.c", folder);
+	source = fopen(path, "w");
+	assert_non_null(source);
+	fputs("const char schemas[] =\n", source);
+	for (size_t i = 0; i < 8; i++)
+		fprintf(source, "\t\"\\0%s\"\n",
+		        (const char *[]){
+				"add.Tensor(Tensor self, Tensor other) -> Tensor",
+				"aten::add_.Tensor(Tensor(a!) self) -> Tensor(a!)",
+				"_foreach_add_.List(Tensor(a!)[] self) -> ()",
+				"relu_(Tensor(a!) self) -> Tensor(a!)",
+				"_unsafe_index.Tensor(Tensor self) -> Tensor",
+				"addmm.out(Tensor self) -> Tensor\\0addmm(Tensor x) -> Tensor",
+				"_to_copy(Tensor self) -> Tensor",
+				"sub.Tensor_out(Tensor self) -> Tensor" }[i]);
+	fputs("\t\"\\0not a schema (at all)\";\n", source);
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		fprintf(source, "void f%zu(void) __asm__(\"%s\");\nvoid f%zu(void) {}\n", i,
+		        functions[i], i);
+	fclose(source);
+	shell("gcc -shared -fPIC -O1 -Wl,--build-id=0x0123456789abcdef01234567 -o operators.so "
+	      "operators.c");
+}
+
+/* The operator that the function with this symbol runs; "" for none. */
+static const char *
+operator_of(struct plumb_symbolizer *symbolizer, uint32_t object, const char *symbol,
+            bool redispatch)
+{
+	static struct plumb_code_place place;
+
+	assert_int_equal(plumb_symbolizer_operator(symbolizer, object,
+	                                           address_of("operators.so", symbol), &place),
+	                 PLUMB_CODE_FINE);
+	assert_string_equal(place.symbol, symbol);
+	assert_int_equal(place.redispatch, redispatch);
+	return place.operation ? place.operation : "";
+}
+
+static void
+test_operators_of_functions(void **state)
+{
+	static const char boxed[] =
+		"_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZNS5_12_GLOBAL__N_1";
+	static const struct {
+		const char *symbol, *name;
+		bool redispatch, boxed;
+	} cases[] = {
+		{ "_ZN2at4_ops10add_Tensor4callERKNS_6TensorE", "aten::add", false, false },
+		{ "_ZN2at4_ops10add_Tensor10redispatchEN3c1014DispatchKeySetE", "aten::add", true,
+		  false },
+		{ "_ZN2at4_ops11add__Tensor4callEv", "aten::add_", false, false },
+		{ "_ZN2at4_ops18_foreach_add__List4callEv", "aten::_foreach_add_", false, false },
+		{ "_ZN2at4_ops5relu_4callEv", "aten::relu_", false, false },
+		{ "_ZN2at4_ops12index_Tensor4callEv", "aten::index", false, false },
+		{ "_ZN2at4_ops7unknown4callEv", "aten::unknown", false, false },
+		{ "_ZN2at4_ops10add_Tensor4nameEv", "", false, false },
+		{ "_ZN2at4_ops99add_Tensor4callEv", "", false, false },
+		{ "_ZN2at6native3addEv", "", false, false },
+		{ "_ZN4c10d12ProcessGroup9allreduceERSt6vectorE", "c10d::allreduce_", false,
+		  false },
+		{ "_ZN4c10d12ProcessGroup7barrierEv", "c10d::barrier", false, false },
+		{ "17wrapper_CPU_addmmES8_EEELb0EE4callEv", "aten::addmm", true, true },
+		{ "22wrapper_CPU_add_TensorES8_EEELb0EE4callEv", "aten::add", true, true },
+		{ "25wrapper_CPU_addmm_out_outES8_EEELb0EE4callEv", "aten::addmm", true, true },
+		{ "43wrapper_CompositeExplicitAutograd___to_copyES8_EEELb0EE4callEv",
+		  "aten::_to_copy", true, true },
+		{ "31wrapper_CUDA_Tensor_out_sub_outES8_EEELb0EE4callEv", "aten::sub", true, true },
+		{ "_ZN3c104impl31make_boxed_from_unboxed_functorIXadL_ZN12mine9something_EEE"
+		  "4callEv",
+		  "", false, false },
+	};
+	struct plumb_symbolizer *symbolizer = plumb_symbolizer_new();
+	struct plumb_code_place place;
+	char symbol[400];
+
+	(void)state;
+	compile_operators();
+	struct plumb_code_wanted one = wanted("operators.so");
+	uint32_t object = plumb_symbolizer_object(symbolizer, &one);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(symbol, sizeof symbol, "%s%s", cases[i].boxed ? boxed : "",
+		         cases[i].symbol);
+		assert_string_equal(operator_of(symbolizer, object, symbol, cases[i].redispatch),
+		                    cases[i].name);
+	}
+	/* Who does not ask is not told. */
+	plumb_symbolizer_look(symbolizer, object, address_of("operators.so", cases[0].symbol),
+	                      &place);
+	assert_string_equal(place.symbol, cases[0].symbol);
+	assert_null(place.operation);
+	plumb_symbolizer_free(symbolizer);
+}
+
 /* ---- the child ---- */
 
 /* The process that this one started; 0: there is none. */
@@ -285,6 +414,7 @@ main(void)
 		cmocka_unit_test(test_the_functions_of_this_program),
 		cmocka_unit_test_setup_teardown(test_versions_of_symbols_are_left_out, setup,
 		                                teardown),
+		cmocka_unit_test_setup_teardown(test_operators_of_functions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_lost_child_costs_one_object, setup,
 		                                teardown),
 		cmocka_unit_test_setup_teardown(test_no_child_for_what_is_no_file, setup, teardown),

@@ -45,9 +45,12 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "MODE",
 	  .fallback = "light",
-	  .choices = "light|full",
+	  .choices = "light|full|lean",
 	  .help = "light records native frames only in programs without Python, full everywhere; "
-	          "both record all other layers" },
+	          "both record all other layers. lean records as light does, but finds PyTorch's "
+	          "operators in the native path of each GPU call: it costs less if your program is "
+	          "limited by its launches, and the time and calls of operators on the host are "
+	          "unknown" },
 	{ .name = "layers",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
@@ -160,10 +163,20 @@ read_layers(const struct plumb_options *given, unsigned *layers, struct plumb_er
 		      { "operator", PLUMB_LAYER_OPERATOR },
 		      { "native", PLUMB_LAYER_NATIVE } };
 	const char *list = plumb_options_text(given, "layers");
-	*layers = strcmp(plumb_options_text(given, "mode"), "full") ? PLUMB_LAYERS_DEFAULT
-	                                                            : PLUMB_LAYERS_FULL;
+	const char *mode = plumb_options_text(given, "mode");
+	bool lean = !strcmp(mode, "lean");
+	*layers = lean                    ? PLUMB_LAYERS_LEAN
+	          : !strcmp(mode, "full") ? PLUMB_LAYERS_FULL
+	                                  : PLUMB_LAYERS_DEFAULT;
+	if (lean && plumb_options_flag(given, "shapes"))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--shapes needs callbacks for operators, which --mode lean does "
+		                  "without; use --mode light");
 	if (!list)
 		return 0;
+	if (lean)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--mode lean has its own layers; leave out --layers or --mode");
 	*layers = 0;
 	while (*list) {
 		size_t length = strcspn(list, ","), i = 0;

@@ -55,7 +55,8 @@ struct plumb_operator {
 	const char *name;         /* need not outlive the call */
 	int64_t sequence;         /* autograd sequence number, -1 none */
 	bool backward;            /* this is the backward record of (forward_thread, sequence) */
-	bool engine;              /* this is the engine's own frame around a backward record */
+	bool engine;              /* this is the engine's own frame around a backward record. Its
+	                             name may be NULL until then */
 	bool range;               /* a span that the person marked, not an operator */
 	bool loose;               /* its end ends nothing but itself, in whatever order ends come */
 	enum plumb_source source; /* where it is counted; 0: as an operator */
@@ -66,6 +67,9 @@ struct plumb_operator {
 	/* An address in the C frame that runs the operator; what is not on the stack is ignored. */
 	const void *stack;
 };
+#define PLUMB_ENGINE_PREFIX "autograd::engine::evaluate_function: "
+/* The name of the engine's frame around a node of that name. */
+plumb_id plumb_engine_name(struct plumb_thread *thread, const char *node);
 /* Returns a ticket for the exit, NULL when nothing was pushed. Whoever gets one gives it back once:
  * by plumb_operator_exit on the same thread, else by marking it abandoned. See thread.h. */
 struct plumb_ticket *

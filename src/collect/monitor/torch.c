@@ -10,6 +10,7 @@
 
 #include "collect/monitor/framework.h"
 #include "collect/monitor/torch_abi.h"
+#include "collect/monitor/torch_lean.h"
 #include "collect/monitor/torch_memory.h"
 #include "collect/monitor/torch_shape.h"
 #include "collect/process.h"
@@ -21,6 +22,8 @@ static struct torch_abi abi;
 static uint64_t handle;
 static bool listening; /* the callback of `handle` is registered */
 static bool keep_shapes;
+static bool lean; /* no callbacks for operators: see torch_lean.h */
+static bool lean_refused;
 
 /* ---- the ObserverContext that PyTorch keeps between start and end ---- */
 
@@ -34,8 +37,6 @@ ticket_destroy(void *ticket)
 static void *const ticket_vtable[] = { NULL, NULL, (void *)ticket_destroy, (void *)ticket_destroy };
 
 /* ---- callbacks ---- */
-
-static const char engine_prefix[] = "autograd::engine::evaluate_function: ";
 
 static uint64_t
 read_field(const void *record, int offset)
@@ -78,7 +79,7 @@ torch_enter(const void *record, void **result)
 	op.backward = scope == TORCH_SCOPE_BACKWARD;
 	op.range = scope == TORCH_SCOPE_USER;
 	op.engine = scope == TORCH_SCOPE_FUNCTION && op.name[0] == 'a' && op.name[1] == 'u' &&
-	            !strncmp(op.name, engine_prefix, sizeof engine_prefix - 1);
+	            !strncmp(op.name, PLUMB_ENGINE_PREFIX, sizeof PLUMB_ENGINE_PREFIX - 1);
 	if (op.backward) {
 		op.forward_thread =
 			abi.forward_thread > 0 ? read_field(record, abi.forward_thread) : 0;
@@ -232,6 +233,15 @@ torch_describe(struct plumb_thread *thread)
 	plumb_environment(thread, "torch.library", abi.library);
 	plumb_environment(thread, "torch.version", torch_version(text, sizeof text));
 	plumb_torch_memory_describe(thread);
+	if (lean)
+		plumb_environment(thread, "framework.torch.operators",
+		                  "from native frames (--mode lean), so their time on the host and "
+		                  "their calls are unknown");
+	else if (lean_refused)
+		plumb_environment(
+			thread, "framework.torch.partly",
+			"--mode lean does not work with this PyTorch, or plumb was loaded "
+			"after it; operators were recorded by callbacks");
 	if (abi.sequence < 0 || abi.forward_thread < 0 || abi.scope < 0)
 		plumb_environment(
 			thread, "framework.torch.partly",
@@ -274,14 +284,18 @@ torch_listen(bool on)
 	if (on == listening)
 		return;
 	listening = on;
+	if (lean)
+		torch_lean_listen(&abi, on);
 	if (!on) {
 		abi.remove_callback(handle);
 		return;
 	}
-	keep_shapes = torch_keep_shapes();
+	keep_shapes = !lean && torch_keep_shapes();
 	callback.needs_inputs = callback.needs_outputs = keep_shapes;
 	for (size_t i = 0; i < sizeof scopes; i++)
 		callback.scopes[scopes[i]] = 1;
+	if (lean)
+		callback.scopes[TORCH_SCOPE_FUNCTION] = callback.scopes[TORCH_SCOPE_STATIC_OP] = 0;
 	handle = abi.add_global_callback(callback);
 }
 
@@ -291,6 +305,13 @@ torch_attach(struct plumb_error *error)
 	int result = torch_abi_find(&abi, error);
 	if (result)
 		return result;
+	if (plumb_collector_options()->layers & PLUMB_LAYER_LEAN) {
+		lean = abi.scope > 0 && abi.sequence > 0 && abi.forward_thread > 0 &&
+		       torch_lean_can(&abi);
+		lean_refused = !lean;
+		if (lean_refused)
+			plumb_process_leave_lean();
+	}
 	/* The pair's cost is shared between enter and exit. */
 	uint64_t half = (uint64_t)(abi.empty_pair_ns * 1000 / 2);
 	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_ENTER, half);

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does `--mode lean` say the same as the light mode? Each program runs under both; GPU work by operator, module, line and phase
+is compared, in numbers of kernels (times differ from run to run).
+
+    python3 tests/accuracy/lean.py [--plumb PATH] [--python PYTHON] [--tiny] [NAME…]
+
+NAME: of bench/models.py or bench/programs.py; default: the ten models, trained and only run forward, and the kinds of programs.
+A line for each program; where they differ, a line for each row. Ends with 1 if a row differs that NOTES does not explain.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BENCH = os.path.join(HERE, "..", "..", "bench")
+KEYS = ("operator", "module", "line", "phase")
+# PyTorch records these by a callback, though they are no operators of its dispatcher; lean has no such callbacks.
+# Python's autograd functions, PyTorch's own names for what Python runs inside a dispatch, and compiled regions.
+NOTES = re.compile(r"Function$|^PythonSubclass|^Torch-Compiled Region|^Python(TLS|Dispatch)|^record_param_comms|^nccl:|^c10d::")
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+name, kind = sys.argv[2:4]
+tiny = sys.argv[4] == "tiny"
+if os.environ.get("MOCK_CUPTI"):
+    import ctypes
+    ctypes.CDLL(os.environ["MOCK_CUPTI"], ctypes.RTLD_GLOBAL)
+import programs
+if name in programs.KINDS:
+    step = programs.make(name, tiny)
+else:
+    import models
+    step = models.make(name, tiny)
+import torch
+if kind == "infer":
+    torch.Tensor.backward = lambda *arguments, **more: None
+    step = torch.inference_mode()(step)
+if tiny:
+    torch.set_num_threads(1)
+    step()
+    import ctypes
+    ctypes.CDLL(os.environ["MOCK_LAUNCHER"]).launcher_open()
+for _ in range(3):
+    step()
+if torch.cuda.is_available():
+    torch.cuda.synchronize()
+"""
+
+
+def kernels(plumb, path, key):
+    """{(row, line of your code): kernels in it alone}; lines of frames that operators divide are joined."""
+    done = subprocess.run([plumb, "report", path, "--by", key, "--top", "0", "--metric", "gpu.time", "--json"],
+                          capture_output=True, text=True, check=True)
+    found = collections.Counter()
+    for row in json.loads(done.stdout)["rows"]:
+        count = row["exclusive"].get("gpu.time", {}).get("count", 0)
+        name = (row["user_file"], row["user_line"]) if key == "line" else row["name"]
+        if count:
+            found[name] += count
+    return found
+
+
+def record(options, mode, name, kind, folder):
+    path = os.path.join(folder, f"{name}-{kind}-{mode}.plumb")
+    done = subprocess.run([options.plumb, "run", "-q", "--mode", mode, "-o", path, "--", options.python, "-c", PROGRAM, BENCH,
+                           name, kind, "tiny" if options.tiny else ""], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{name} {kind} --mode {mode}: " + done.stderr[-400:])
+    return path
+
+
+def compare(options, name, kind, folder):
+    """(kernels, rows that differ, rows that differ without a reason)."""
+    light, lean = (record(options, mode, name, kind, folder) for mode in ("light", "lean"))
+    differ, unexplained, total = [], 0, 0
+    for key in KEYS:
+        one, other = kernels(options.plumb, light, key), kernels(options.plumb, lean, key)
+        total = max(total, sum(one.values()))
+        for row in sorted(set(one) | set(other), key=str):
+            if one[row] != other[row]:
+                known = key == "operator" and NOTES.search(str(row))
+                unexplained += not known
+                differ.append(f"  {key} {row}: light {one[row]}, lean {other[row]}{' (known)' if known else ''}")
+    return total, differ, unexplained
+
+
+def main():
+    sys.path.insert(0, BENCH)
+    from overhead import TEN
+    from programs import KINDS
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--plumb", default=os.path.join(HERE, "..", "..", "build", "plumb"))
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--tiny", action="store_true", help="small models on the CPU; their allocations launch work (tests/mock)")
+    options = parser.parse_args()
+    options.plumb = os.path.abspath(options.plumb)
+    wrong = 0
+    for name in options.names or [*TEN, *(kind for kind in KINDS if kind != "jax")]:
+        for kind in ("train", "infer") if name in TEN else ("run",):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    total, differ, unexplained = compare(options, name, kind, folder)
+                except RuntimeError as error:
+                    print(f"{name} {kind}: left out: {error}", flush=True)
+                    continue
+            wrong += unexplained
+            print(f"{name} {kind}: {total} kernels, {len(differ)} rows differ, {unexplained} without a reason", flush=True)
+            print("\n".join(differ), end="\n" if differ else "", flush=True)
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
