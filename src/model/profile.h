@@ -496,6 +496,14 @@ plumb_profile_main_of(const struct plumb_profile *profile, uint32_t track)
 /* What the environment says of KEY: the run, else the first process that says it; NULL: nothing. */
 const char *plumb_profile_environment(const struct plumb_profile *profile, const char *key);
 
+/* Do its operators come from native frames (plumb run --mode lean)? Then their time and calls on the
+ * host are unknown. */
+static inline bool
+plumb_profile_is_lean(const struct plumb_profile *profile)
+{
+	return plumb_profile_environment(profile, "framework.torch.operators");
+}
+
 /* A file may hold any number; times of centuries, or that end before they start, would overflow
  * sums. */
 #define PLUMB_TIME_MOST (INT64_C(1) << 61)

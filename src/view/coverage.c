@@ -93,7 +93,7 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 			unknown = true; /* processes that share the device, in a window */
 	c.sampled = c.cpu > 0 || c.main > 0 || plumb_profile_is_sampled(p);
 	c.gpu = unknown && !(c.gpu > 0) ? NAN : part_of(c.gpu, c.whole_ns);
-	c.operators = part_of(c.operators, c.whole_ns);
+	c.operators = plumb_profile_is_lean(p) ? NAN : part_of(c.operators, c.whole_ns);
 	c.cpu = part_of(c.cpu, c.whole_ns);
 	c.main = part_of(c.main, c.whole_ns);
 	free(times);

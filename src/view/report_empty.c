@@ -62,6 +62,11 @@ plumb_report_why_empty(const struct plumb_report *report, char text[PLUMB_REPORT
 		return "no shapes were recorded; record them with plumb run --shapes";
 	if (report->by == PLUMB_BY_RANK && !has_ranks(p))
 		return "no ranks were recorded";
+	if (plumb_profile_is_lean(p) && !report->total.count &&
+	    (report->metric == PLUMB_METRIC_OP_TIME || report->metric == PLUMB_METRIC_OP_CALLS ||
+	     report->metric == PLUMB_METRIC_OP_DURATION))
+		return "the time and calls of operators on the host are unknown with --mode lean; "
+		       "record with --mode light";
 	if (report->filtered && report->total.count)
 		return "nothing that has the metric matches the filter";
 	if (report->total.count)
