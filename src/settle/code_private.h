@@ -63,11 +63,12 @@ struct plumb_code {
 	bool indexed;
 	struct plumb_code_table tables[2];
 	uint32_t tables_count;
-	/* Functions by address, with their number in the first table; PLUMB_CODE_SECOND: in the other. */
+	/* Functions by address, with their number in the first table. PLUMB_CODE_SECOND: in the
+	 * other. */
 	struct plumb_sort_item *symbols;
 	uint32_t symbols_count;
-	/* Hashes of the names of local symbols, made when first needed: by their first bits, and where
-	 * each group of these begins. */
+	/* Hashes of the names of local symbols, made when first needed: by their first bits, and
+	 * where each group of these begins. */
 	uint64_t *local_names;
 	uint32_t *local_starts;
 	Dwarf *dwarf;

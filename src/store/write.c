@@ -53,18 +53,26 @@ execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *er
 	return PLUMB_OK;
 }
 
-int
-plumb_writer_prepare(struct plumb_writer *writer, const char *table, unsigned columns,
-                     sqlite3_stmt **insert, struct plumb_error *error)
+/* FIRST: what the statement has for the first column, "?1" or NULL. */
+static int
+prepare_insert(struct plumb_writer *writer, const char *table, const char *first, unsigned columns,
+               sqlite3_stmt **insert, struct plumb_error *error)
 {
 	char sql[768];
-	int used = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", table);
+	int used = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(%s", table, first);
 	for (unsigned i = 1; i < columns; i++)
-		used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
+		used += snprintf(sql + used, sizeof sql - (size_t)used, ",?%u", i + 1);
 	snprintf(sql + used, sizeof sql - (size_t)used, ")");
 	if (sqlite3_prepare_v2(writer->db, sql, -1, insert, NULL))
 		return fail_sql(writer, error);
 	return PLUMB_OK;
+}
+
+int
+plumb_writer_prepare(struct plumb_writer *writer, const char *table, unsigned columns,
+                     sqlite3_stmt **insert, struct plumb_error *error)
+{
+	return prepare_insert(writer, table, "?1", columns, insert, error);
 }
 
 int
@@ -176,11 +184,9 @@ bind_cell(const struct plumb_writer *writer, sqlite3_stmt *insert, int at,
 }
 
 static int
-write_row(struct plumb_writer *writer, sqlite3_stmt *insert, int64_t id,
-          const struct plumb_row_column *columns, uint32_t count, const void *row,
-          struct plumb_error *error)
+write_row(struct plumb_writer *writer, sqlite3_stmt *insert, const struct plumb_row_column *columns,
+          uint32_t count, const void *row, struct plumb_error *error)
 {
-	sqlite3_bind_int64(insert, 1, id);
 	for (uint32_t c = 0, at = 2; c < count; c++) {
 		bind_cell(writer, insert, (int)at, &columns[c], row);
 		at += plumb_row_cells(&columns[c]);
@@ -198,9 +204,17 @@ plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *tab
 	for (uint32_t c = 0; c < table->columns_count; c++)
 		columns += plumb_row_cells(&table->columns[c]);
 	int code = plumb_writer_prepare(writer, table->name, columns, &insert, error);
+	if (!code)
+		sqlite3_bind_int64(insert, 1, 0);
 	for (uint32_t i = 0; !code && i < rows.count; i++) {
-		code = write_row(writer, insert, i, table->columns, table->columns_count,
-		                 rows.items + (size_t)i * table->row_size, error);
+		/* After the first row SQLite counts the ids. It then appends without a search. */
+		if (i == 1) {
+			sqlite3_finalize(insert);
+			code = prepare_insert(writer, table->name, "NULL", columns, &insert, error);
+		}
+		if (!code)
+			code = write_row(writer, insert, table->columns, table->columns_count,
+			                 rows.items + (size_t)i * table->row_size, error);
 		if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
 			writer->progress(writer->data,
 			                 0.9 * (double)writer->done / (double)(writer->rows + 1));
@@ -310,8 +324,8 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 			.mean = t->mean,
 			.m2 = t->m2,
 		};
-		code = write_row(writer, insert, id++, values->columns + 1, columns - 1, &row,
-		                 error);
+		sqlite3_bind_int64(insert, 1, id++);
+		code = write_row(writer, insert, values->columns + 1, columns - 1, &row, error);
 	}
 	sqlite3_finalize(insert);
 	free(totals);
