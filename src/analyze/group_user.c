@@ -93,7 +93,7 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
               struct votes *votes)
 {
 	const struct plumb_profile *p = g->profile;
-	struct plumb_stat *whole;
+	const struct plumb_stat *whole;
 	bool ok = true;
 
 	if (g->place) {
@@ -122,17 +122,15 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 		if (v->metric == metric && row < g->rows.count)
 			ok = cast_vote(votes, row, user_of[v->context], v->context, v->sum);
 	}
-	if (plumb_grouping_is_flat(g))
+	if (plumb_grouping_is_flat(g) || !g->rows.count)
 		return ok;
-	whole = calloc(p->contexts_count + 1u, sizeof *whole);
+	whole = plumb_grouping_whole(g, metric);
 	if (!whole)
 		return false;
-	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++)
 		if (g->entry[c] != PLUMB_NONE)
 			ok = cast_vote(votes, g->entry[c], user_of[c], c,
 			               plumb_stat_amount(metric, &whole[c]));
-	free(whole);
 	return ok;
 }
 
