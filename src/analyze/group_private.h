@@ -22,7 +22,7 @@ struct plumb_grouping {
 	struct plumb_group_whole {
 		uint32_t metric; /* 0: none */
 		struct plumb_stat *stats;
-	} * whole;
+	} *whole;
 };
 
 /* The inclusive values of METRIC by context, until the next call; NULL: no memory. */

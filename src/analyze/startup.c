@@ -141,7 +141,7 @@ choose_process(const struct plumb_profile *p, struct plumb_startup *startup)
 
 /* By context, from the root on; parents come first. WHERE: the frame that decided. False: no
  * memory. */
-static bool
+static PLUMB_MUST_CHECK bool
 find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 {
 	unsigned char *of_frame = malloc(p->frames_count + 1u);
@@ -345,15 +345,14 @@ draft_line(struct plumb_study *study, const struct plumb_startup *startup, bool 
 	const struct plumb_profile *p = study->profile;
 	double least = plumb_study_threshold(study, "startup.cause") * (double)startup->wall_ns;
 	char time[PLUMB_FORMAT_SIZE], startup_time[PLUMB_FORMAT_SIZE], run[PLUMB_FORMAT_SIZE];
-	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
-	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where), line = PLUMB_NONE;
+	unsigned char *kinds = plumb_startup_kinds(p);
+	uint32_t line = PLUMB_NONE;
 	struct plumb_tally tally = { 0 };
 	struct plumb_draft draft;
 	char text[420];
-	int code = kinds && where ? plumb_tally_new(study, &tally) : PLUMB_ESYSTEM;
+	int code = kinds ? plumb_tally_new(study, &tally) : PLUMB_ESYSTEM;
 
 	if (!code) {
-		find_kinds(p, kinds, where);
 		for (uint32_t i = 0; i < p->values_count; i++) {
 			const struct plumb_value *v = &p->values[i];
 			if (is_counted(p, v, startup) && !kinds[v->context])
@@ -385,7 +384,6 @@ draft_line(struct plumb_study *study, const struct plumb_startup *startup, bool 
 	}
 	plumb_tally_free(&tally);
 	free(kinds);
-	free(where);
 	return code;
 }
 

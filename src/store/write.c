@@ -15,6 +15,7 @@
 #include "base/database.h"
 #include "model/metric.h"
 #include "store/blob.h"
+#include "store/packed.h"
 #include "store/schema.h"
 #include "store/store.h"
 #include "store/writer.h"
@@ -45,8 +46,8 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 	return plumb_fail(error, PLUMB_ESYSTEM, "cannot write: %s", sqlite3_errmsg(writer->db));
 }
 
-static int
-execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
+int
+plumb_writer_execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
 		return fail_sql(writer, error);
@@ -342,12 +343,12 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	         "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 	         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 	         PLUMB_STORE_APPLICATION_ID, PLUMB_STORE_SCHEMA);
-	int code = execute_sql(writer, pragmas, error);
+	int code = plumb_writer_execute(writer, pragmas, error);
 	if (!code)
-		code = execute_sql(writer, "BEGIN", error);
+		code = plumb_writer_execute(writer, "BEGIN", error);
 	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = tables ? execute_sql(writer, tables, error)
+		code = tables ? plumb_writer_execute(writer, tables, error)
 		              : plumb_fail_memory(error, "to write the profile");
 	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
@@ -363,9 +364,11 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 		if (plumb_row_tables[t].chunks)
 			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
-		code = execute_sql(writer, plumb_store_finish_sql, error);
+		code = plumb_packed_write(writer, error);
 	if (!code)
-		code = execute_sql(writer, "COMMIT", error);
+		code = plumb_writer_execute(writer, plumb_store_finish_sql, error);
+	if (!code)
+		code = plumb_writer_execute(writer, "COMMIT", error);
 	return code;
 }
 
