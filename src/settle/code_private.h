@@ -30,6 +30,7 @@ struct plumb_elf {
 struct plumb_code_table {
 	Elf *elf;
 	const Elf64_Sym *symbols;
+	size_t count;
 	size_t names; /* the section with their names */
 };
 #define PLUMB_CODE_SECOND (UINT32_C(1) << 31)

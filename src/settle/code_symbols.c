@@ -31,18 +31,23 @@ entry_of(const struct plumb_code *code, const struct plumb_sort_item *symbol)
 
 /* NULL: it has none. */
 static const char *
-name_of(const struct plumb_code *code, const struct plumb_sort_item *symbol)
+name_in(const struct plumb_code_table *table, const Elf64_Sym *entry)
 {
-	const struct plumb_code_table *table = table_of(code, symbol);
-	const char *name = elf_strptr(table->elf, table->names, entry_of(code, symbol)->st_name);
+	const char *name = elf_strptr(table->elf, table->names, entry->st_name);
 
 	return name && *name ? name : NULL;
 }
 
-static bool
-is_local(const struct plumb_code *code, const struct plumb_sort_item *symbol)
+static const char *
+name_of(const struct plumb_code *code, const struct plumb_sort_item *symbol)
 {
-	return ELF64_ST_BIND(entry_of(code, symbol)->st_info) == STB_LOCAL;
+	return name_in(table_of(code, symbol), entry_of(code, symbol));
+}
+
+static bool
+is_local(const Elf64_Sym *entry)
+{
+	return ELF64_ST_BIND(entry->st_info) == STB_LOCAL;
 }
 
 /* The order of several names of one function: global, weak, local, then fewer underscores first. */
@@ -107,7 +112,7 @@ take_table(struct plumb_code *code, struct plumb_elf *file, Elf_Scn *section, co
 				(struct plumb_sort_item){ entries[i].st_value,
 				                          first | (uint32_t)i };
 	code->tables[code->tables_count++] =
-		(struct plumb_code_table){ file->elf, entries, head->sh_link };
+		(struct plumb_code_table){ file->elf, entries, count, head->sh_link };
 }
 
 static bool
@@ -231,11 +236,17 @@ hash_names(struct plumb_code *code)
 		code->local_starts = NULL;
 		return false;
 	}
-	for (uint32_t i = 0; i < code->symbols_count; i++) {
-		const struct plumb_sort_item *symbol = &code->symbols[i];
-		const char *name = is_local(code, symbol) ? name_of(code, symbol) : NULL;
-		if (name)
-			unsorted[count++] = hash_name(name);
+	/* In the order of the file, in which names follow one another. */
+	for (uint32_t t = 0; t < code->tables_count; t++) {
+		const struct plumb_code_table *table = &code->tables[t];
+		for (size_t i = 0; i < table->count && count < code->symbols_count; i++) {
+			const Elf64_Sym *entry = &table->symbols[i];
+			const char *name = is_function(entry) && is_local(entry)
+			                           ? name_in(table, entry)
+			                           : NULL;
+			if (name)
+				unsorted[count++] = hash_name(name);
+		}
 	}
 	group_names(code, unsorted, count);
 	free(unsorted);
@@ -335,7 +346,7 @@ plumb_code_symbol(struct plumb_code *code, uint64_t address, struct plumb_code_p
 	place->symbol = name;
 	place->start = found->key;
 	place->bounded = true;
-	place->shared_name = is_local(code, found) && is_shared(code, name);
+	place->shared_name = is_local(entry_of(code, found)) && is_shared(code, name);
 	/* "name@@VERSION", as some tables have it. */
 	version = strchr(name, '@');
 	if (version && version != name && (size_t)(version - name) < sizeof place->stub) {
