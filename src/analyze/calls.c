@@ -42,28 +42,33 @@ forget_part(struct plumb_calls *calls)
 		calls->each = (struct plumb_stat){ 0 };
 }
 
+/* The calls of CONTEXT. *NEXT is its first value, and becomes the first of the context after it:
+ * values are in the order of their contexts. */
+static struct plumb_calls
+calls_of(const struct plumb_profile *p, uint32_t context, uint32_t *next)
+{
+	uint32_t kind = plumb_context_frame(p, context)->kind;
+	struct plumb_calls own = { 0 };
+
+	for (; *next < p->values_count && p->values[*next].context == context; ++*next)
+		take_value(&own, kind, &p->values[*next]);
+	/* Nothing is inside it, so its own time is all of it. */
+	if (!own.each.count && p->contexts[context].last == context)
+		own.each = own.own;
+	/* Not every tool counts calls, but each call has a time. */
+	if (!own.known && (own.each.count || own.own.count)) {
+		own.known = true;
+		own.count = own.each.count ? own.each.count : own.own.count;
+	}
+	forget_part(&own);
+	return own;
+}
+
 void
 plumb_calls_of_contexts(const struct plumb_profile *p, struct plumb_calls *calls)
 {
-	memset(calls, 0, p->contexts_count * sizeof *calls);
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		uint32_t context = p->values[i].context;
-
-		take_value(&calls[context], plumb_context_frame(p, context)->kind, &p->values[i]);
-	}
-	for (uint32_t c = 0; c < p->contexts_count; c++) {
-		struct plumb_calls *own = &calls[c];
-
-		/* Nothing is inside it, so its own time is all of it. */
-		if (!own->each.count && p->contexts[c].last == c)
-			own->each = own->own;
-		/* Not every tool counts calls, but each call has a time. */
-		if (!own->known && (own->each.count || own->own.count)) {
-			own->known = true;
-			own->count = own->each.count ? own->each.count : own->own.count;
-		}
-		forget_part(own);
-	}
+	for (uint32_t c = 0, next = 0; c < p->contexts_count; c++)
+		calls[c] = calls_of(p, c, &next);
 }
 
 static void
@@ -77,7 +82,7 @@ add_calls(struct plumb_calls *sum, const struct plumb_calls *calls)
 
 void
 plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_profile *p,
-                    const struct plumb_calls *calls, struct plumb_calls *rows)
+                    struct plumb_calls *rows)
 {
 	uint32_t count = plumb_grouping_count(grouping);
 	const struct plumb_group_row *all = plumb_grouping_rows(grouping);
@@ -87,11 +92,12 @@ plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_pr
 	if (!count || all[0].frame == PLUMB_NONE ||
 	    (all[0].kind == PLUMB_FRAME_OPERATOR && all[0].shapes != PLUMB_NONE))
 		return;
-	for (uint32_t c = 0; c < p->contexts_count; c++) {
-		uint32_t row = calls[c].known ? plumb_grouping_owner(grouping, c) : PLUMB_NONE;
+	for (uint32_t c = 0, next = 0; c < p->contexts_count; c++) {
+		struct plumb_calls calls = calls_of(p, c, &next);
+		uint32_t row = calls.known ? plumb_grouping_owner(grouping, c) : PLUMB_NONE;
 
 		if (row < count && all[row].kind == plumb_context_frame(p, c)->kind)
-			add_calls(&rows[row], &calls[c]);
+			add_calls(&rows[row], &calls);
 	}
 	for (uint32_t r = 0; r < count; r++)
 		forget_part(&rows[r]);

@@ -27,7 +27,7 @@ void plumb_calls_of_contexts(const struct plumb_profile *profile, struct plumb_c
 
 /* Adds up the contexts whose own frame is a row's. ROWS: one for each row of GROUPING. */
 void plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_profile *profile,
-                         const struct plumb_calls *calls, struct plumb_calls *rows);
+                         struct plumb_calls *rows);
 
 /*
  * STAT is a row's op.time, its INCLUSIVE part or its own, with one observation for each operator in

@@ -366,18 +366,31 @@ assign_rows(struct plumb_grouping *g, const uint32_t *row_of_frame, const uint32
 	return ok;
 }
 
+/* A grouping without rows; NULL: no memory. */
+static struct plumb_grouping *
+make_grouping(const struct plumb_profile *profile, enum plumb_group_by by)
+{
+	struct plumb_grouping *g = calloc(1, sizeof *g);
+
+	if (!g || !(g->whole = calloc(1, sizeof *g->whole))) {
+		free(g);
+		return NULL;
+	}
+	g->profile = profile;
+	g->by = by;
+	return g;
+}
+
 struct plumb_grouping *
 plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
                    const unsigned char *user)
 {
-	struct plumb_grouping *g = calloc(1, sizeof *g);
+	struct plumb_grouping *g = make_grouping(profile, by);
 	uint32_t *row_of_frame, *fused = NULL;
 	bool ok;
 
 	if (!g)
 		return NULL;
-	g->profile = profile;
-	g->by = by;
 	g->native_lines = by == PLUMB_BY_LINE && !has_python(profile);
 	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK ||
 	    by == PLUMB_BY_SHAPE) {
@@ -411,17 +424,14 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 struct plumb_grouping *
 plumb_grouping_places(const struct plumb_profile *profile, const uint32_t *place_of)
 {
-	struct plumb_grouping *g = calloc(1, sizeof *g);
+	struct plumb_grouping *g = make_grouping(profile, PLUMB_BY_USER_LINE);
 	struct plumb_map map = { 0 };
 	bool ok;
 
 	if (!g)
 		return NULL;
-	*g = (struct plumb_grouping){ .profile = profile,
-		                      .by = PLUMB_BY_USER_LINE,
-		                      .places = true,
-		                      .owner = calloc(profile->contexts_count + 1u,
-		                                      sizeof *g->owner) };
+	g->places = true;
+	g->owner = calloc(profile->contexts_count + 1u, sizeof *g->owner);
 	ok = g->owner != NULL;
 	for (uint32_t c = 0; ok && c < profile->contexts_count; c++) {
 		g->owner[c] = place_of[c] == PLUMB_NONE ? PLUMB_NONE : row_of(g, &map, place_of[c]);
@@ -444,6 +454,8 @@ plumb_grouping_free(struct plumb_grouping *grouping)
 	free(grouping->entry);
 	free(grouping->place);
 	free(grouping->row_of_variant);
+	free(grouping->whole->stats);
+	free(grouping->whole);
 	free(grouping);
 }
 

@@ -17,7 +17,16 @@ struct plumb_grouping {
 	uint32_t *row_of_variant;
 	bool native_lines; /* no Python: lines are those of the user's native functions */
 	bool places;       /* rows of plumb_grouping_places */
+	/* The inclusive values that were asked for last, by context: one report asks several times.
+	 * It is not part of what the grouping is, so it changes in constant ones, too. */
+	struct plumb_group_whole {
+		uint32_t metric; /* 0: none */
+		struct plumb_stat *stats;
+	} *whole;
 };
+
+/* The inclusive values of METRIC by context, until the next call; NULL: no memory. */
+const struct plumb_stat *plumb_grouping_whole(const struct plumb_grouping *g, uint32_t metric);
 
 /* Rows do not lie in each other, so inclusive and exclusive are the same. */
 static inline bool

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "model/fused.h"
 
 uint32_t *
@@ -29,28 +31,34 @@ struct vote {
 	int64_t weight;
 };
 
-typedef PLUMB_VEC(struct vote) votes;
+/* One for each (row, frame). */
+struct votes {
+	PLUMB_VEC(struct vote) list;
+	struct plumb_map map;
+};
 
+/* Votes come in ascending ORDER. */
 static bool
-cast_vote(votes *list, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
+cast_vote(struct votes *votes, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
 {
-	struct vote *vote = plumb_vec_add(list);
+	uint64_t hash = plumb_hash_mix(row, frame);
+	struct plumb_map_cursor at;
+	struct vote *vote;
 
-	if (vote)
-		*vote = (struct vote){ row, frame, order, weight };
-	return vote != NULL;
-}
-
-static int
-by_row_and_frame(const void *left, const void *right)
-{
-	const struct vote *a = left, *b = right;
-
-	if (a->row != b->row)
-		return a->row < b->row ? -1 : 1;
-	if (a->frame != b->frame)
-		return a->frame < b->frame ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	for (uint32_t i = plumb_map_first(&votes->map, hash, &at); i != PLUMB_MAP_NONE;
+	     i = plumb_map_next(&votes->map, &at)) {
+		vote = &votes->list.items[i];
+		if (vote->row != row || vote->frame != frame)
+			continue;
+		if (__builtin_add_overflow(vote->weight, weight, &vote->weight))
+			vote->weight = INT64_MAX;
+		return true;
+	}
+	vote = plumb_vec_add(&votes->list);
+	if (!vote || plumb_map_add(&votes->map, hash, votes->list.count - 1))
+		return false;
+	*vote = (struct vote){ row, frame, order, weight };
+	return true;
 }
 
 static bool
@@ -63,34 +71,29 @@ outweighs(const struct vote *a, const struct vote *b)
 	return a->order < b->order;
 }
 
-/* Adds up the votes of each (row, frame) and gives each row its best. */
-static void
-count_votes(votes *list, uint32_t *frames)
+/* Gives each row its best. False: no memory. */
+static bool
+count_votes(const struct votes *votes, uint32_t rows, uint32_t *frames)
 {
-	struct vote best = { .row = PLUMB_NONE };
+	const struct vote **best = calloc(rows + 1u, sizeof *best);
 
-	if (list->count)
-		qsort(list->items, list->count, sizeof *list->items, by_row_and_frame);
-	for (uint32_t i = 0; i < list->count;) {
-		struct vote sum = list->items[i++];
-
-		while (i < list->count && list->items[i].row == sum.row &&
-		       list->items[i].frame == sum.frame)
-			if (__builtin_add_overflow(sum.weight, list->items[i++].weight,
-			                           &sum.weight))
-				sum.weight = INT64_MAX;
-		if (best.row == sum.row && !outweighs(&sum, &best))
+	for (uint32_t i = 0; best && i < votes->list.count; i++) {
+		const struct vote *vote = &votes->list.items[i];
+		if (best[vote->row] && !outweighs(vote, best[vote->row]))
 			continue;
-		best = sum;
-		frames[best.row] = best.frame;
+		best[vote->row] = vote;
+		frames[vote->row] = vote->frame;
 	}
+	free(best);
+	return best != NULL;
 }
 
 static bool
-collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of, votes *list)
+collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of,
+              struct votes *votes)
 {
 	const struct plumb_profile *p = g->profile;
-	struct plumb_stat *whole;
+	const struct plumb_stat *whole;
 	bool ok = true;
 
 	if (g->place) {
@@ -100,7 +103,7 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 				v->metric == metric ? plumb_grouping_place(g, v) : PLUMB_NONE;
 
 			if (row != PLUMB_NONE)
-				ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
+				ok = cast_vote(votes, row, user_of[v->context], v->context, v->sum);
 		}
 		return ok;
 	}
@@ -108,7 +111,7 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 		const struct plumb_variant *v = &p->variants[i];
 
 		if (g->row_of_variant[i] != PLUMB_NONE)
-			ok = cast_vote(list, g->row_of_variant[i], user_of[v->context], v->context,
+			ok = cast_vote(votes, g->row_of_variant[i], user_of[v->context], v->context,
 			               v->time);
 	}
 	for (uint32_t i = 0; ok && (g->by == PLUMB_BY_PHASE || g->places) && i < p->values_count;
@@ -117,19 +120,17 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 		uint32_t row = g->owner[v->context];
 
 		if (v->metric == metric && row < g->rows.count)
-			ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
+			ok = cast_vote(votes, row, user_of[v->context], v->context, v->sum);
 	}
-	if (plumb_grouping_is_flat(g))
+	if (plumb_grouping_is_flat(g) || !g->rows.count)
 		return ok;
-	whole = calloc(p->contexts_count + 1u, sizeof *whole);
+	whole = plumb_grouping_whole(g, metric);
 	if (!whole)
 		return false;
-	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++)
 		if (g->entry[c] != PLUMB_NONE)
-			ok = cast_vote(list, g->entry[c], user_of[c], c,
+			ok = cast_vote(votes, g->entry[c], user_of[c], c,
 			               plumb_stat_amount(metric, &whole[c]));
-	free(whole);
 	return ok;
 }
 
@@ -137,14 +138,14 @@ int
 plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of,
                     uint32_t *frames)
 {
-	votes list = { 0 };
+	struct votes votes = { 0 };
 	bool ok;
 
 	for (uint32_t r = 0; r < g->rows.count; r++)
 		frames[r] = PLUMB_NONE;
-	ok = collect_votes(g, metric, user_of, &list);
-	if (ok)
-		count_votes(&list, frames);
-	plumb_vec_free(&list);
+	ok = collect_votes(g, metric, user_of, &votes) &&
+	     count_votes(&votes, g->rows.count, frames);
+	plumb_vec_free(&votes.list);
+	plumb_map_free(&votes.map);
 	return ok ? 0 : PLUMB_ESYSTEM;
 }

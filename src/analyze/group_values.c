@@ -103,13 +103,27 @@ shape_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat 
 	return true;
 }
 
+const struct plumb_stat *
+plumb_grouping_whole(const struct plumb_grouping *g, uint32_t metric)
+{
+	struct plumb_group_whole *whole = g->whole;
+
+	if (!whole->stats)
+		whole->stats = malloc((g->profile->contexts_count + 1u) * sizeof *whole->stats);
+	if (whole->stats && whole->metric != metric) {
+		plumb_inclusive(g->profile, metric, PLUMB_NONE, NULL, whole->stats);
+		whole->metric = metric;
+	}
+	return whole->stats;
+}
+
 int
 plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
                       struct plumb_stat *inclusive, struct plumb_stat *outside)
 {
 	const struct plumb_profile *p = g->profile;
 	bool call = plumb_metric_aggregation(metric) == PLUMB_CALL;
-	struct plumb_stat *whole;
+	const struct plumb_stat *whole;
 
 	if (g->by == PLUMB_BY_SHAPE) {
 		clear_stats(exclusive, g->rows.count);
@@ -120,6 +134,8 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 	clear_stats(exclusive, g->rows.count);
 	clear_stats(inclusive, g->rows.count);
 	clear_stats(outside, 1);
+	if (!g->rows.count && !outside)
+		return 0;
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		uint32_t row;
@@ -135,15 +151,13 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 		if (plumb_grouping_is_flat(g) && !call)
 			merge_value(inclusive ? &inclusive[row] : NULL, v);
 	}
-	if (plumb_grouping_is_flat(g) || !inclusive || call)
+	if (plumb_grouping_is_flat(g) || !inclusive || call || !g->rows.count)
 		return 0;
-	whole = calloc(p->contexts_count + 1u, sizeof *whole);
+	whole = plumb_grouping_whole(g, metric);
 	if (!whole)
 		return PLUMB_ESYSTEM;
-	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
 	for (uint32_t c = 0; c < p->contexts_count; c++)
 		if (g->entry[c] != PLUMB_NONE)
 			plumb_stat_merge(&inclusive[g->entry[c]], &whole[c]);
-	free(whole);
 	return 0;
 }

@@ -139,13 +139,18 @@ choose_process(const struct plumb_profile *p, struct plumb_startup *startup)
 
 /* ---- what for ---- */
 
-/* By context, from the root on; parents come first. WHERE: the frame that decided. */
-static void
+/* By context, from the root on; parents come first. WHERE: the frame that decided. False: no
+ * memory. */
+static PLUMB_MUST_CHECK bool
 find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 {
-	for (uint32_t c = 1; c < p->contexts_count; c++) {
+	unsigned char *of_frame = malloc(p->frames_count + 1u);
+
+	for (uint32_t f = 0; of_frame && f < p->frames_count; f++)
+		of_frame[f] = (unsigned char)plumb_framework_startup(p, f);
+	for (uint32_t c = 1; of_frame && c < p->contexts_count; c++) {
 		uint32_t parent = p->contexts[c].parent;
-		enum plumb_startup_kind own = plumb_framework_startup(p, p->contexts[c].frame);
+		enum plumb_startup_kind own = of_frame[p->contexts[c].frame];
 
 		kinds[c] = kinds[parent];
 		where[c] = where[parent];
@@ -157,6 +162,8 @@ find_kinds(const struct plumb_profile *p, unsigned char *kinds, uint32_t *where)
 			where[c] = c;
 		}
 	}
+	free(of_frame);
+	return of_frame != NULL;
 }
 
 unsigned char *
@@ -165,9 +172,7 @@ plumb_startup_kinds(const struct plumb_profile *p)
 	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
 	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where);
 
-	if (kinds && where)
-		find_kinds(p, kinds, where);
-	if (!where) {
+	if (!kinds || !where || !find_kinds(p, kinds, where)) {
 		free(kinds);
 		kinds = NULL;
 	}
@@ -239,9 +244,10 @@ plumb_startup_find(const struct plumb_profile *p, struct plumb_startup *startup)
 		startup->context[k] = PLUMB_NONE;
 	ok = kinds && where && at && choose_process(p, startup);
 	if (ok && startup->process != PLUMB_NONE) {
-		find_kinds(p, kinds, where);
-		add_times(p, kinds, where, at, startup);
-		if (startup->metric != PLUMB_METRIC_CPU_TIME)
+		ok = find_kinds(p, kinds, where);
+		if (ok)
+			add_times(p, kinds, where, at, startup);
+		if (ok && startup->metric != PLUMB_METRIC_CPU_TIME)
 			startup->before_ns = time_before(p, startup->process);
 	}
 	free(at);
@@ -339,15 +345,14 @@ draft_line(struct plumb_study *study, const struct plumb_startup *startup, bool 
 	const struct plumb_profile *p = study->profile;
 	double least = plumb_study_threshold(study, "startup.cause") * (double)startup->wall_ns;
 	char time[PLUMB_FORMAT_SIZE], startup_time[PLUMB_FORMAT_SIZE], run[PLUMB_FORMAT_SIZE];
-	unsigned char *kinds = calloc(p->contexts_count + 1u, 1);
-	uint32_t *where = calloc(p->contexts_count + 1u, sizeof *where), line = PLUMB_NONE;
+	unsigned char *kinds = plumb_startup_kinds(p);
+	uint32_t line = PLUMB_NONE;
 	struct plumb_tally tally = { 0 };
 	struct plumb_draft draft;
 	char text[420];
-	int code = kinds && where ? plumb_tally_new(study, &tally) : PLUMB_ESYSTEM;
+	int code = kinds ? plumb_tally_new(study, &tally) : PLUMB_ESYSTEM;
 
 	if (!code) {
-		find_kinds(p, kinds, where);
 		for (uint32_t i = 0; i < p->values_count; i++) {
 			const struct plumb_value *v = &p->values[i];
 			if (is_counted(p, v, startup) && !kinds[v->context])
@@ -379,7 +384,6 @@ draft_line(struct plumb_study *study, const struct plumb_startup *startup, bool 
 	}
 	plumb_tally_free(&tally);
 	free(kinds);
-	free(where);
 	return code;
 }
 

@@ -240,6 +240,15 @@ print_lines(struct section *s, const struct plumb_coverage *coverage)
 	return result;
 }
 
+static bool
+has_kernels(const struct plumb_profile *profile)
+{
+	for (uint32_t f = 0; f < profile->frames_count; f++)
+		if (profile->frames[f].kind == PLUMB_FRAME_KERNEL)
+			return true;
+	return false;
+}
+
 static int
 print_tables(const struct plumb_profile *profile, FILE *out,
              const struct plumb_summary_options *options, const struct plumb_coverage *coverage)
@@ -264,7 +273,7 @@ print_tables(const struct plumb_profile *profile, FILE *out,
 		result = print_section(&s, module ? choice.by : PLUMB_BY_OPERATOR,
 		                       module ? plumb_group_by_names[choice.by] : "operator");
 	s.rows = rows;
-	if (!result)
+	if (!result && has_kernels(profile)) /* a report takes time if there are many contexts */
 		result = print_section(&s, PLUMB_BY_KERNEL, "kernel");
 	return result ? result : print_lines(&s, coverage);
 }

@@ -496,8 +496,8 @@ plumb_profile_main_of(const struct plumb_profile *profile, uint32_t track)
 /* What the environment says of KEY: the run, else the first process that says it; NULL: nothing. */
 const char *plumb_profile_environment(const struct plumb_profile *profile, const char *key);
 
-/* Do its operators come from native frames (plumb run --mode lean)? Then their time and calls on the
- * host are unknown. */
+/* Do its operators come from native frames (plumb run --mode lean)? Then their host times and calls
+ * are unknown. */
 static inline bool
 plumb_profile_is_lean(const struct plumb_profile *profile)
 {

@@ -218,41 +218,70 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 /* At most so many columns say what a table is ordered by. */
 #define ORDERS 6
 
-/* DATA: the columns, the most important first. */
+/* The columns by which a table is ordered, the most important first. Two of 4 bytes that follow one
+ * another are one key. */
+struct order {
+	const struct plumb_row_column *columns[ORDERS];
+	int keys, first[ORDERS + 1]; /* which column each key begins with */
+};
+
 static uint64_t
-row_key(const void *row, int which, const void *data)
+column_key(const char *row, const struct plumb_row_column *column)
 {
-	const struct plumb_row_column *const *columns = data, *column = columns[which];
-	const char *field = (const char *)row + column->offset;
+	const char *field = row + column->offset;
 	uint64_t key;
 	uint32_t id;
 	if (plumb_row_width(column) == sizeof id) {
 		memcpy(&id, field, sizeof id);
-		key = column->none_first ? (uint32_t)(id + 1) : id;
-	} else {
-		memcpy(&key, field, sizeof key);
-		if (column->cell != PLUMB_ROW_COUNT && column->cell != PLUMB_ROW_LINK)
-			key = plumb_sort_signed((int64_t)key);
+		id += column->none_first;
+		return column->descending ? ~id : id;
 	}
+	memcpy(&key, field, sizeof key);
+	if (column->cell != PLUMB_ROW_COUNT && column->cell != PLUMB_ROW_LINK)
+		key = plumb_sort_signed((int64_t)key);
 	return column->descending ? ~key : key;
+}
+
+static uint64_t
+row_key(const void *row, int which, const void *data)
+{
+	const struct order *order = data;
+	int first = order->first[which];
+	uint64_t key = column_key(row, order->columns[first]);
+	if (order->first[which + 1] - first > 1)
+		key = key << 32 | column_key(row, order->columns[first + 1]);
+	return key;
+}
+
+static void
+join_keys(struct order *order, int columns)
+{
+	for (int c = 0; c < columns; order->keys++) {
+		bool two = c + 1 < columns && plumb_row_width(order->columns[c]) == 4 &&
+		           plumb_row_width(order->columns[c + 1]) == 4;
+		order->first[order->keys] = c;
+		c += 1 + two;
+	}
+	order->first[order->keys] = columns;
 }
 
 int
 plumb_row_order(struct plumb_profile *profile, const struct plumb_row_table *table)
 {
-	const struct plumb_row_column *columns[ORDERS];
-	int keys = 0;
+	struct order order = { 0 };
+	int columns = 0;
 	if (table == &plumb_row_tables[PLUMB_TABLE_WORK])
 		return plumb_order_work(profile->work, profile->work_count, profile->tracks);
 	if (table == &plumb_row_tables[PLUMB_TABLE_SPANS])
 		return plumb_order_spans(profile->spans, profile->spans_count);
 	for (uint32_t c = 0; c < table->columns_count; c++)
 		if (table->columns[c].order) {
-			columns[table->columns[c].order - 1] = &table->columns[c];
-			keys++;
+			order.columns[table->columns[c].order - 1] = &table->columns[c];
+			columns++;
 		}
+	join_keys(&order, columns);
 	struct plumb_row_array rows = plumb_row_array_of(profile, table);
-	return keys ? plumb_sort_rows(rows.items, rows.count, table->row_size, row_key, keys,
-	                              columns)
-	            : PLUMB_OK;
+	return order.keys ? plumb_sort_rows(rows.items, rows.count, table->row_size, row_key,
+	                                    order.keys, &order)
+	                  : PLUMB_OK;
 }

@@ -168,8 +168,9 @@ plumb_code_close(struct plumb_code *code)
 		return;
 	plumb_code_lines_free(code);
 	plumb_code_operators_free(code);
-	plumb_vec_free(&code->symbols);
+	free(code->symbols);
 	free(code->local_names);
+	free(code->local_starts);
 	plumb_elf_close(&code->mini);
 	plumb_elf_close(&code->debug);
 	plumb_elf_close(&code->file);
@@ -201,7 +202,7 @@ plumb_code_facts(struct plumb_code *code, struct plumb_code_facts *facts)
 	plumb_code_index(code);
 	*facts = (struct plumb_code_facts){
 		.bytes = (uint64_t)code->file.status.st_size,
-		.functions = code->symbols.count,
+		.functions = code->symbols_count,
 		.lines = code->dwarf != NULL,
 		.fetched = code->fetched,
 		.debug = code->dwarf ? code->debug_path : NULL,

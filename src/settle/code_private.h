@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
+#include "base/sort.h"
 #include "base/vec.h"
 #include "settle/code.h"
 
@@ -26,13 +27,14 @@ struct plumb_elf {
 	struct stat status;
 };
 
-struct plumb_code_symbol {
-	uint64_t address;
-	uint64_t end; /* without a size: that of its section, which is the most it can be */
-	const char *name;
-	uint8_t rank; /* of several at one address, the one with the lowest rank is shown */
-	bool local, sized;
+/* A symbol table. All else of a symbol is read when it is asked for. */
+struct plumb_code_table {
+	Elf *elf;
+	const Elf64_Sym *symbols;
+	size_t count;
+	size_t names; /* the section with their names */
 };
+#define PLUMB_CODE_SECOND (UINT32_C(1) << 31)
 
 /* A range of addresses of a DIE. */
 struct plumb_code_range {
@@ -67,9 +69,16 @@ struct plumb_code {
 	unsigned machine;
 	struct plumb_elf mini; /* what .gnu_debugdata holds */
 	bool indexed;
-	PLUMB_VEC(struct plumb_code_symbol) symbols;
-	uint64_t *local_names; /* hashes, sorted: made when first needed */
-	uint32_t local_names_count;
+	struct plumb_code_table tables[2];
+	uint32_t tables_count;
+	/* Functions by address, with their number in the first table. PLUMB_CODE_SECOND: in the
+	 * other. */
+	struct plumb_sort_item *symbols;
+	uint32_t symbols_count;
+	/* Hashes of the names of local symbols, made when first needed: by their first bits, and
+	 * where each group of these begins. */
+	uint64_t *local_names;
+	uint32_t *local_starts;
 	Dwarf *dwarf;
 	struct plumb_code_ranges units;
 	PLUMB_VEC(struct plumb_code_unit) unit_functions;

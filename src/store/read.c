@@ -15,6 +15,7 @@
 #include "model/builder.h"
 #include "model/metric.h"
 #include "store/open.h"
+#include "store/packed.h"
 #include "store/reader.h"
 #include "store/store.h"
 
@@ -161,8 +162,11 @@ read_table(struct plumb_reader *reader, const struct plumb_row_table *table)
 		if (asked || !there)
 			return asked;
 	}
-	return table->chunks ? plumb_reader_chunks(reader, table)
-	                     : plumb_reader_rows(reader, table);
+	if (table->chunks)
+		return plumb_reader_chunks(reader, table);
+	bool done;
+	int code = plumb_packed_read(reader, table, &done);
+	return code || done ? code : plumb_reader_rows(reader, table);
 }
 
 /* ---- metrics of the program's own ---- */

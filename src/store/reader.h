@@ -11,6 +11,7 @@
 #include "base/strtab.h"
 #include "model/rows.h"
 
+enum plumb_reader_answer { PLUMB_READER_UNASKED, PLUMB_READER_YES, PLUMB_READER_NO };
 enum plumb_reader_part { PLUMB_READER_ALL, PLUMB_READER_STREAMS, PLUMB_READER_TOTALS };
 
 struct plumb_reader {
@@ -21,7 +22,8 @@ struct plumb_reader {
 	int64_t steps;      /* how many steps SQLite's machine may still take */
 	uint32_t schema;    /* of the file */
 	enum plumb_reader_part part;
-	const char *table; /* for messages */
+	enum plumb_reader_answer has_copies; /* of rows (packed.h) */
+	const char *table;                   /* for messages */
 	int64_t row;
 	struct plumb_error *error;
 };

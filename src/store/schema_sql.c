@@ -115,6 +115,10 @@ static const char other_tables[] =
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, kind TEXT,"
 	" name TEXT, bytes INTEGER, start_ns INTEGER, end_ns INTEGER);"
 
+	"CREATE TABLE packed_rows(id INTEGER PRIMARY KEY, source TEXT NOT NULL,"
+	" columns TEXT NOT NULL, count INTEGER NOT NULL, codec TEXT NOT NULL,"
+	" rows BLOB NOT NULL);"
+
 	"CREATE TABLE metrics(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL,"
 	" aggregation TEXT NOT NULL, source TEXT NOT NULL, meaning TEXT NOT NULL);"
 

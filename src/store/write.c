@@ -15,6 +15,7 @@
 #include "base/database.h"
 #include "model/metric.h"
 #include "store/blob.h"
+#include "store/packed.h"
 #include "store/schema.h"
 #include "store/store.h"
 #include "store/writer.h"
@@ -45,10 +46,25 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 	return plumb_fail(error, PLUMB_ESYSTEM, "cannot write: %s", sqlite3_errmsg(writer->db));
 }
 
-static int
-execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
+int
+plumb_writer_execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
+		return fail_sql(writer, error);
+	return PLUMB_OK;
+}
+
+/* FIRST: what the statement has for the first column, "?1" or NULL. */
+static int
+prepare_insert(struct plumb_writer *writer, const char *table, const char *first, unsigned columns,
+               sqlite3_stmt **insert, struct plumb_error *error)
+{
+	char sql[768];
+	int used = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(%s", table, first);
+	for (unsigned i = 1; i < columns; i++)
+		used += snprintf(sql + used, sizeof sql - (size_t)used, ",?%u", i + 1);
+	snprintf(sql + used, sizeof sql - (size_t)used, ")");
+	if (sqlite3_prepare_v2(writer->db, sql, -1, insert, NULL))
 		return fail_sql(writer, error);
 	return PLUMB_OK;
 }
@@ -57,14 +73,7 @@ int
 plumb_writer_prepare(struct plumb_writer *writer, const char *table, unsigned columns,
                      sqlite3_stmt **insert, struct plumb_error *error)
 {
-	char sql[768];
-	int used = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", table);
-	for (unsigned i = 1; i < columns; i++)
-		used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
-	snprintf(sql + used, sizeof sql - (size_t)used, ")");
-	if (sqlite3_prepare_v2(writer->db, sql, -1, insert, NULL))
-		return fail_sql(writer, error);
-	return PLUMB_OK;
+	return prepare_insert(writer, table, "?1", columns, insert, error);
 }
 
 int
@@ -176,11 +185,9 @@ bind_cell(const struct plumb_writer *writer, sqlite3_stmt *insert, int at,
 }
 
 static int
-write_row(struct plumb_writer *writer, sqlite3_stmt *insert, int64_t id,
-          const struct plumb_row_column *columns, uint32_t count, const void *row,
-          struct plumb_error *error)
+write_row(struct plumb_writer *writer, sqlite3_stmt *insert, const struct plumb_row_column *columns,
+          uint32_t count, const void *row, struct plumb_error *error)
 {
-	sqlite3_bind_int64(insert, 1, id);
 	for (uint32_t c = 0, at = 2; c < count; c++) {
 		bind_cell(writer, insert, (int)at, &columns[c], row);
 		at += plumb_row_cells(&columns[c]);
@@ -198,9 +205,17 @@ plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *tab
 	for (uint32_t c = 0; c < table->columns_count; c++)
 		columns += plumb_row_cells(&table->columns[c]);
 	int code = plumb_writer_prepare(writer, table->name, columns, &insert, error);
+	if (!code)
+		sqlite3_bind_int64(insert, 1, 0);
 	for (uint32_t i = 0; !code && i < rows.count; i++) {
-		code = write_row(writer, insert, i, table->columns, table->columns_count,
-		                 rows.items + (size_t)i * table->row_size, error);
+		/* After the first row SQLite counts the ids. It then appends without a search. */
+		if (i == 1) {
+			sqlite3_finalize(insert);
+			code = prepare_insert(writer, table->name, "NULL", columns, &insert, error);
+		}
+		if (!code)
+			code = write_row(writer, insert, table->columns, table->columns_count,
+			                 rows.items + (size_t)i * table->row_size, error);
 		if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
 			writer->progress(writer->data,
 			                 0.9 * (double)writer->done / (double)(writer->rows + 1));
@@ -310,8 +325,8 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 			.mean = t->mean,
 			.m2 = t->m2,
 		};
-		code = write_row(writer, insert, id++, values->columns + 1, columns - 1, &row,
-		                 error);
+		sqlite3_bind_int64(insert, 1, id++);
+		code = write_row(writer, insert, values->columns + 1, columns - 1, &row, error);
 	}
 	sqlite3_finalize(insert);
 	free(totals);
@@ -328,12 +343,12 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	         "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 	         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 	         PLUMB_STORE_APPLICATION_ID, PLUMB_STORE_SCHEMA);
-	int code = execute_sql(writer, pragmas, error);
+	int code = plumb_writer_execute(writer, pragmas, error);
 	if (!code)
-		code = execute_sql(writer, "BEGIN", error);
+		code = plumb_writer_execute(writer, "BEGIN", error);
 	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = tables ? execute_sql(writer, tables, error)
+		code = tables ? plumb_writer_execute(writer, tables, error)
 		              : plumb_fail_memory(error, "to write the profile");
 	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
@@ -349,9 +364,11 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 		if (plumb_row_tables[t].chunks)
 			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
-		code = execute_sql(writer, plumb_store_finish_sql, error);
+		code = plumb_packed_write(writer, error);
 	if (!code)
-		code = execute_sql(writer, "COMMIT", error);
+		code = plumb_writer_execute(writer, plumb_store_finish_sql, error);
+	if (!code)
+		code = plumb_writer_execute(writer, "COMMIT", error);
 	return code;
 }
 

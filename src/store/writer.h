@@ -19,6 +19,7 @@ struct plumb_writer {
 	int64_t chunk;
 };
 
+int plumb_writer_execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error);
 /* INSERT INTO TABLE VALUES(?1, ?2, …); TABLE may name its columns. */
 int plumb_writer_prepare(struct plumb_writer *writer, const char *table, unsigned columns,
                          sqlite3_stmt **insert, struct plumb_error *error);

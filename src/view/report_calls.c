@@ -29,19 +29,19 @@ plumb_report_calls_make(struct plumb_report *report)
 	const struct plumb_profile *p = report->profile;
 	uint32_t rows = report->grouping ? plumb_grouping_count(report->grouping) : 0;
 
-	report->calls = calloc(p->contexts_count + 1u, sizeof *report->calls);
 	report->row_calls = calloc(rows + 1u, sizeof *report->row_calls);
-	if (!report->calls || !report->row_calls)
+	if (!report->row_calls)
 		return -1;
-	plumb_calls_of_contexts(p, report->calls);
+	if (report->is_tree) {
+		report->calls = calloc(p->contexts_count + 1u, sizeof *report->calls);
+		if (!report->calls)
+			return -1;
+		plumb_calls_of_contexts(p, report->calls);
+	}
 	if (!report->grouping)
 		return 0;
 	if (report->by != PLUMB_BY_LIBRARY) /* its rows have frames of several kinds */
-		plumb_calls_of_rows(report->grouping, p, report->calls, report->row_calls);
-	if (!report->is_tree) { /* there may be millions of contexts */
-		free(report->calls);
-		report->calls = NULL;
-	}
+		plumb_calls_of_rows(report->grouping, p, report->row_calls);
 	return report->by != PLUMB_BY_SHAPE ? 0 : take_shapes(report, rows);
 }
 

@@ -37,6 +37,16 @@ same_text(const struct plumb_profile *a, uint32_t x, const struct plumb_profile 
 			                    a->column##_count * sizeof *a->column);                \
 	} while (0)
 
+static bool
+is_same_value(const struct plumb_value *v, const struct plumb_value *w)
+{
+	bool same_m2 = v->m2 == w->m2 || (isnan(v->m2) && isnan(w->m2));
+	return same_m2 && v->context == w->context && v->metric == w->metric &&
+	       v->track == w->track && v->sum == w->sum && v->count == w->count &&
+	       v->min == w->min && v->max == w->max && v->mean == w->mean &&
+	       v->ends.from == w->ends.from && v->ends.to == w->ends.to;
+}
+
 static void
 assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 {
@@ -82,12 +92,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	/* These have padding, or a NAN. */
 	assert_int_equal(a->values_count, b->values_count);
 	for (uint32_t i = 0; i < a->values_count; i++) {
-		const struct plumb_value *v = &a->values[i], *w = &b->values[i];
-		assert_true(v->context == w->context && v->metric == w->metric &&
-		            v->track == w->track && v->sum == w->sum && v->count == w->count &&
-		            v->min == w->min && v->max == w->max && v->mean == w->mean &&
-		            v->m2 == w->m2 && v->ends.from == w->ends.from &&
-		            v->ends.to == w->ends.to);
+		assert_true(is_same_value(&a->values[i], &b->values[i]));
 	}
 	for (uint32_t i = 0; i < a->variants_count; i++) {
 		const struct plumb_variant *v = &a->variants[i], *w = &b->variants[i];
@@ -184,6 +189,106 @@ test_deep_chain(void **state)
 	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
 	plumb_builder_free(b);
 	round_trip(&profile);
+}
+
+/* ---- long tables have a copy of their rows ---- */
+
+#define MANY 70000u
+
+static void
+write_many(void)
+{
+	struct plumb_profile profile;
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_track track = { .kind = PLUMB_TRACK_THREAD,
+		                     .name = PLUMB_NONE,
+		                     .process = PLUMB_NONE,
+		                     .device = PLUMB_NONE,
+		                     .tid = PLUMB_UNKNOWN,
+		                     .stream = PLUMB_UNKNOWN };
+	uint32_t thread = plumb_builder_track(b, &track);
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t frame = plumb_builder_frame(b, PLUMB_FRAME_RANGE,
+		                                     plumb_builder_text(b, "r"), PLUMB_NONE, i);
+		struct plumb_value value = {
+			.context = plumb_builder_context(b, i % 3 ? i : 0, frame, i % 2),
+			.metric = i % 2 ? PLUMB_METRIC_OP_TIME : PLUMB_METRIC_GPU_TIME,
+			.track = i % 5 ? thread : PLUMB_NONE,
+			.sum = (int64_t)i * 1000003 - 5000000000,
+			.count = i % 7 + 1,
+			.min = -(int64_t)i,
+			.max = i % 11 ? (int64_t)i : INT64_MAX,
+			.mean = i / 3.0,
+			.m2 = i % 13 ? i * 1.5 : NAN,
+		};
+		assert_int_equal(plumb_builder_value(b, &value), 0);
+	}
+	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
+	plumb_builder_free(b);
+	round_trip(&profile);
+}
+
+/* How many pieces there are. */
+static int
+count_copies(void)
+{
+	sqlite3 *db;
+	sqlite3_stmt *count;
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(db, "SELECT COUNT(*) FROM packed_rows", -1, &count, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_step(count), SQLITE_ROW);
+	int pieces = sqlite3_column_int(count, 0);
+	sqlite3_finalize(count);
+	sqlite3_close(db);
+	return pieces;
+}
+
+static void
+test_copies(void **state)
+{
+	(void)state;
+	struct plumb_profile profile;
+	struct plumb_error error = { 0 };
+	int64_t sum;
+	write_sample();
+	assert_int_equal(count_copies(), 0);
+	unlink(path);
+	write_many();
+	assert_int_equal(count_copies(), 4);
+	read_profile(&profile, path);
+	sum = profile.values[5].sum;
+	plumb_profile_free(&profile);
+	/* If somebody changes the rows, the copy goes. */
+	sql(path, "UPDATE context_values SET sum = sum + 1 WHERE id = 5");
+	assert_int_equal(count_copies(), 2);
+	read_profile(&profile, path);
+	assert_true(profile.values[5].sum == sum + 1);
+	assert_int_equal(profile.values_count, MANY);
+	plumb_profile_free(&profile);
+	/* With other columns, or another number of rows, it is not used. */
+	sql(path, "UPDATE packed_rows SET columns = 'parent', rows = x'00'");
+	read_profile(&profile, path);
+	assert_int_equal(profile.contexts_count, MANY + 1);
+	plumb_profile_free(&profile);
+	unlink(path);
+	write_many();
+	sql(path, "UPDATE packed_rows SET count = count - 1, rows = x'00'");
+	read_profile(&profile, path);
+	plumb_profile_free(&profile);
+	/* Without a trigger the table may be another one. */
+	unlink(path);
+	write_many();
+	sql(path, "DROP TRIGGER contexts_UPDATE; DROP TRIGGER context_values_INSERT;"
+	          "UPDATE packed_rows SET rows = x'00'");
+	read_profile(&profile, path);
+	plumb_profile_free(&profile);
+	/* It is checked like everything else. */
+	unlink(path);
+	write_many();
+	sql(path, "UPDATE packed_rows SET rows = x'00'");
+	assert_refused(plumb_store_read(&profile, path, &error), PLUMB_EINPUT, &error, path);
 }
 
 /* More than a chunk of work on each of two streams, overlapping. */
@@ -389,6 +494,7 @@ main(int argc, char **argv)
 		T(test_deep_chain), T(test_chunks),
 		T(test_contents),   T(test_views_agree),
 		T(test_progress),   T(test_every_fate_has_a_name),
+		T(test_copies),
 	};
 	if (argc == 2) {
 		snprintf(path, sizeof path, "%s", argv[1]);
