@@ -224,8 +224,8 @@ gather_work(const struct finder *f, const struct plumb_iteration_track *track,
 	                       sizeof *work->kernels.items, runs_later, f->gpu.spans) == 0;
 }
 
-/* Adds the time of SPAN, which begins no earlier than those before it, to their union. False: memory
- * is out. */
+/* Adds the time of SPAN, which begins no earlier than those before it, to their union. False:
+ * memory is out. */
 static bool
 add_time(struct plumb_iteration_times *times, const struct plumb_span *span)
 {
