@@ -211,11 +211,17 @@ plumb_pull_again(struct plumb_pull *pull)
 
 /* ---- values ---- */
 
+static inline bool
+is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static inline char
 peek(struct plumb_pull *pull)
 {
 	const char *at = pull->at;
-	while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')
+	while (is_space(*at))
 		at++;
 	pull->at = at;
 	return *at;
@@ -597,6 +603,65 @@ quick_decimal(struct plumb_slice text, int scale, int64_t *number)
 	return true;
 }
 
+static inline bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Can C, which is not of it, stand behind a number? Not the zero at the end of the window: more of
+ * the number may come. */
+static inline bool
+ends_number(char c)
+{
+	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* The usual number, in one look: as quick_decimal. False: it is something else, and nothing is
+ * read. */
+static inline bool
+take_number(struct plumb_pull *pull, int scale, int64_t *number)
+{
+	const char *at = pull->at, *first;
+	bool negative = *at == '-';
+	uint64_t value = 0;
+	at += negative;
+	for (first = at; is_digit(*at); at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	if (at == first)
+		return false;
+	if (*at == '.')
+		for (at++; is_digit(*at) && scale; at++, scale--)
+			value = value * 10 + (uint64_t)(*at - '0');
+	if (at - first > 18 || !ends_number(*at))
+		return false;
+	int64_t scaled = (int64_t)value;
+	for (; scale; scale--)
+		if (__builtin_mul_overflow(scaled, (int64_t)10, &scaled))
+			return false;
+	*number = negative ? -scaled : scaled;
+	pull->at = at;
+	return true;
+}
+
+/* Goes over a usual number. False: it is something else, and nothing is read. */
+static inline bool
+skip_number(struct plumb_pull *pull)
+{
+	const char *at = pull->at + (*pull->at == '-'), *first = at;
+	while (is_digit(*at))
+		at++;
+	if (at == first)
+		return false;
+	if (*at == '.')
+		for (at++; is_digit(*at);)
+			at++;
+	if (!ends_number(*at))
+		return false;
+	pull->at = at;
+	return true;
+}
+
 /* A number's characters: as they stand, or in a text. */
 static bool
 number_of(struct plumb_pull *pull, struct plumb_slice *word)
@@ -622,6 +687,8 @@ bool
 plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number)
 {
 	struct plumb_slice word;
+	if (plumb_pull_next(pull) && take_number(pull, scale, number))
+		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, scale, number) || plumb_slice_decimal(word, scale, number));
 }
@@ -631,6 +698,8 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 {
 	struct plumb_slice word;
 	struct decimal d;
+	if (plumb_pull_next(pull) && take_number(pull, 0, number))
+		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, 0, number) ||
 	        (parse_decimal(word, &d) &&
@@ -647,7 +716,8 @@ skip_simple(struct plumb_pull *pull, char c)
 	struct decimal d;
 	if (c == '"')
 		take_text(pull, &text);
-	else if (take_word(pull, &text) && !parse_decimal(text, &d) && !is_literal(text))
+	else if (!skip_number(pull) && take_word(pull, &text) && !parse_decimal(text, &d) &&
+	         !is_literal(text))
 		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 
