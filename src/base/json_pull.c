@@ -227,8 +227,8 @@ peek(struct plumb_pull *pull)
 	return *at;
 }
 
-char
-plumb_pull_next(struct plumb_pull *pull)
+static inline char
+next_of(struct plumb_pull *pull)
 {
 	if (pull->state != PLUMB_PULL_OK)
 		return 0;
@@ -238,10 +238,16 @@ plumb_pull_next(struct plumb_pull *pull)
 	return c;
 }
 
+char
+plumb_pull_next(struct plumb_pull *pull)
+{
+	return next_of(pull);
+}
+
 bool
 plumb_pull_enter(struct plumb_pull *pull, char open)
 {
-	if (plumb_pull_next(pull) != open)
+	if (next_of(pull) != open)
 		return false;
 	pull->at++;
 	pull->first = true;
@@ -249,7 +255,7 @@ plumb_pull_enter(struct plumb_pull *pull, char open)
 }
 
 /* Is there another one before CLOSE? */
-static bool
+static inline bool
 has_another(struct plumb_pull *pull, char close)
 {
 	if (pull->state != PLUMB_PULL_OK)
@@ -426,8 +432,8 @@ take_text(struct plumb_pull *pull, struct plumb_slice *text)
 	return decode_text(pull, start, close, text);
 }
 
-bool
-plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
+static inline bool
+take_member(struct plumb_pull *pull, struct plumb_slice *key)
 {
 	if (!has_another(pull, '}'))
 		return false;
@@ -449,9 +455,15 @@ plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
 }
 
 bool
+plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
+{
+	return take_member(pull, key);
+}
+
+bool
 plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text)
 {
-	if (plumb_pull_next(pull) == '"')
+	if (next_of(pull) == '"')
 		return take_text(pull, text);
 	plumb_pull_skip(pull);
 	return false;
@@ -666,7 +678,7 @@ skip_number(struct plumb_pull *pull)
 static bool
 number_of(struct plumb_pull *pull, struct plumb_slice *word)
 {
-	char c = plumb_pull_next(pull);
+	char c = next_of(pull);
 	if (c == '"')
 		return take_text(pull, word);
 	if (!c || c == '{' || c == '[') {
@@ -687,7 +699,7 @@ bool
 plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number)
 {
 	struct plumb_slice word;
-	if (plumb_pull_next(pull) && take_number(pull, scale, number))
+	if (next_of(pull) && take_number(pull, scale, number))
 		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, scale, number) || plumb_slice_decimal(word, scale, number));
@@ -698,7 +710,7 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 {
 	struct plumb_slice word;
 	struct decimal d;
-	if (plumb_pull_next(pull) && take_number(pull, 0, number))
+	if (next_of(pull) && take_number(pull, 0, number))
 		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, 0, number) ||
@@ -709,7 +721,7 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 /* ---- whatever it is ---- */
 
 /* A value that is no array or object. */
-static void
+static inline void
 skip_simple(struct plumb_pull *pull, char c)
 {
 	struct plumb_slice text;
@@ -727,7 +739,7 @@ plumb_pull_skip(struct plumb_pull *pull)
 	unsigned char kinds[DEPTH_MAX];
 	unsigned depth = 0;
 	do {
-		char c = plumb_pull_next(pull);
+		char c = next_of(pull);
 		struct plumb_slice key;
 		if (pull->state != PLUMB_PULL_OK)
 			return;
@@ -746,8 +758,8 @@ plumb_pull_skip(struct plumb_pull *pull)
 		} else {
 			skip_simple(pull, c);
 		}
-		while (depth && !(kinds[depth - 1] == '{' ? plumb_pull_member(pull, &key)
-		                                          : plumb_pull_item(pull))) {
+		while (depth && !(kinds[depth - 1] == '{' ? take_member(pull, &key)
+		                                          : has_another(pull, ']'))) {
 			if (pull->state != PLUMB_PULL_OK)
 				return;
 			depth--;
@@ -766,7 +778,7 @@ plumb_pull_skip_long(struct plumb_pull *pull)
 		char c = 0;
 		PLUMB_PULL_WHOLE(pull)
 		{
-			c = plumb_pull_next(pull);
+			c = next_of(pull);
 			if (depth == DEPTH_MAX && (c == '{' || c == '['))
 				plumb_pull_reject(pull, "values nested deeper than 512,");
 			else if (!c)
