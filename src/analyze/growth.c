@@ -287,7 +287,7 @@ tell_copies(const struct plumb_study *s, const struct growth *g, struct plumb_dr
 	unsigned char *about = plumb_draft_about(s, draft);
 
 	for (uint32_t i = 0; about && i < g->moments.ops_count; i++) {
-		uint32_t context = g->moments.ops[i].context, parent;
+		uint32_t context = plumb_moments_span(&g->moments, i)->context, parent;
 
 		if (g->moments.ops[i].sort != PLUMB_STEP_COPY || about[context] ||
 		    !plumb_copies_from_host(p, context))

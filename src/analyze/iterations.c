@@ -224,68 +224,55 @@ gather_work(const struct finder *f, const struct plumb_iteration_track *track,
 	                       sizeof *work->kernels.items, runs_later, f->gpu.spans) == 0;
 }
 
-/* When STREAM had work, and its kernels if it is not the main track. */
+/* Adds the time of SPAN, which begins no earlier than those before it, to their union. False:
+ * memory is out. */
 static bool
-gather_busy(const struct finder *f, uint32_t stream, bool elsewhere,
-            struct plumb_iteration_work *work)
+add_time(struct plumb_iteration_times *times, const struct plumb_span *span)
 {
-	struct plumb_gpu_range range = plumb_gpu_work_of(&f->gpu, stream);
-	struct plumb_interval_ns *last = NULL;
+	struct plumb_interval_ns *last = times->count ? &times->items[times->count - 1] : NULL;
 
-	for (uint32_t i = range.first; i < range.end; i++) {
-		const struct plumb_span *op = &f->gpu.spans[i];
-		unsigned char sort = f->sorts[op->context];
-
-		if (!is_timed(op) || sort == OTHER || sort == MARKER)
-			continue;
-		if (sort == KERNEL && elsewhere) {
-			struct plumb_interval_ns *other = plumb_vec_add(&work->elsewhere);
-
-			if (!other)
-				return false;
-			*other = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
-		}
-		if (last && op->start_ns >= last->start && op->start_ns <= last->end) {
-			last->end = op->end_ns > last->end ? op->end_ns : last->end;
-			continue;
-		}
-		last = plumb_vec_add(&work->busy);
-		if (!last)
-			return false;
-		*last = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
+	if (last && span->start_ns <= last->end) {
+		last->end = span->end_ns > last->end ? span->end_ns : last->end;
+		return true;
 	}
-	return true;
+	last = plumb_vec_add(times);
+	if (last)
+		*last = (struct plumb_interval_ns){ span->start_ns, span->end_ns };
+	return last != NULL;
 }
 
-/* When the device had work, kernels on other streams, and copies from the host. Not before it is
- * needed: there may be as many intervals as kernels. */
+/* When the device had work, kernels on other streams, and copies from the host. */
 static bool
 gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
              struct plumb_iteration_work *work)
 {
-	uint32_t works = 0, count;
+	uint32_t count, place;
 	const uint32_t *streams = plumb_track_group(&f->tracks.streams, main_track->device, &count);
+	struct plumb_gpu_merge merge;
+	bool done = plumb_gpu_merge_new(&f->gpu, streams, count, &merge) == 0;
 
-	for (uint32_t t = 0; t < f->found->count; t++)
-		if (f->found->tracks[t].device == main_track->device)
-			works += f->found->tracks[t].ops + f->found->tracks[t].copies;
-	if (!plumb_large_vec(&work->busy, works))
-		return false;
-	for (uint32_t s = 0; s < count; s++)
-		if (!gather_busy(f, streams[s], streams[s] != main_track->track, work))
-			return false;
-	for (uint32_t i = 0; i < work->copies.count; i++) {
+	while (done && plumb_gpu_merge_next(&merge, &place)) {
+		const struct plumb_span *op = &f->gpu.spans[place];
+		unsigned char sort = f->sorts[op->context];
+
+		if (!is_timed(op) || sort == OTHER || sort == MARKER)
+			continue;
+		done = add_time(&work->busy, op) &&
+		       (sort != KERNEL || op->track == main_track->track ||
+		        add_time(&work->elsewhere, op));
+	}
+	plumb_gpu_merge_free(&merge);
+	for (uint32_t i = 0; done && i < work->copies.count; i++) {
 		struct plumb_interval_ns *copying = plumb_vec_add(&work->copying);
 
-		if (!copying)
-			return false;
-		*copying = (struct plumb_interval_ns){ work->copies.items[i].start_ns,
-			                               work->copies.items[i].end_ns };
+		done = copying != NULL;
+		if (done)
+			*copying = (struct plumb_interval_ns){ work->copies.items[i].start_ns,
+				                               work->copies.items[i].end_ns };
 	}
-	plumb_intervals_merge(work->busy.items, &work->busy.count);
-	plumb_intervals_merge(work->copying.items, &work->copying.count);
-	plumb_intervals_merge(work->elsewhere.items, &work->elsewhere.count);
-	return true;
+	if (done)
+		plumb_intervals_merge(work->copying.items, &work->copying.count);
+	return done;
 }
 
 static int

@@ -26,6 +26,11 @@ struct plumb_iteration_copy {
 	int64_t bytes; /* or PLUMB_UNKNOWN */
 };
 
+struct plumb_iteration_times {
+	struct plumb_interval_ns *items;
+	uint32_t count, capacity;
+};
+
 /* A device's work. */
 struct plumb_iteration_work {
 	const struct plumb_profile *profile;
@@ -35,7 +40,7 @@ struct plumb_iteration_work {
 	PLUMB_VEC(uint32_t) kernels;                   /* of the main track, by start: spans */
 	PLUMB_VEC(struct plumb_iteration_copy) copies; /* from the host, by start */
 	/* Merged: any work of the device, copies from the host, kernels on other streams. */
-	PLUMB_VEC(struct plumb_interval_ns) busy, copying, elsewhere;
+	struct plumb_iteration_times busy, copying, elsewhere;
 };
 
 static inline const struct plumb_span *

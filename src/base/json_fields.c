@@ -3,6 +3,8 @@
 
 #include <endian.h>
 
+#define KEY_MAX 48 /* longer keys are not looked for before they are read */
+
 /* Eight bytes can be read from where any text begins: see json_pull.c. */
 static inline uint64_t
 word_of(struct plumb_slice key)
@@ -127,6 +129,50 @@ plumb_pull_value(struct plumb_pull *pull, const struct plumb_pull_field *fields,
 	read_value(pull, field, into, own);
 }
 
+static inline const char *
+after_space(const char *at)
+{
+	while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')
+		at++;
+	return at;
+}
+
+/* Is FIELD's the next key? Then it is read, up to its colon. Else nothing is: whatever is unusual,
+ * or cut off by the end of the window, is for plumb_pull_member. So many bytes can be read from
+ * where a key begins: see json_pull.c. */
+static inline bool
+take_key(struct plumb_pull *pull, const struct plumb_pull_field *field)
+{
+	const char *at = pull->at;
+	struct plumb_slice key;
+	if (pull->state != PLUMB_PULL_OK || field->bytes > KEY_MAX || (!pull->first && *at != ','))
+		return false;
+	at = after_space(at + !pull->first);
+	if (*at != '"')
+		return false;
+	key = (struct plumb_slice){ at + 1, field->bytes };
+	if (!is_key(field, key, word_of(key)) || at[1 + key.bytes] != '"')
+		return false;
+	at = after_space(at + 2 + key.bytes);
+	if (*at != ':')
+		return false;
+	pull->at = at + 1;
+	pull->first = false;
+	return true;
+}
+
+bool
+plumb_pull_next_field(struct plumb_pull *pull, const struct plumb_pull_field **next, void *into,
+                      void *own)
+{
+	const struct plumb_pull_field *field = *next;
+	if (!field->key || !take_key(pull, field))
+		return false;
+	*next = field + 1;
+	read_value(pull, field, into, own);
+	return true;
+}
+
 bool
 plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
                   void *own)
@@ -137,9 +183,13 @@ plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields
 	}
 	const struct plumb_pull_field *next = fields;
 	struct plumb_slice key;
-	while (plumb_pull_member(pull, &key))
+	for (;;) {
+		if (plumb_pull_next_field(pull, &next, into, own))
+			continue;
+		if (!plumb_pull_member(pull, &key))
+			return true;
 		plumb_pull_value(pull, fields, &next, key, into, own);
-	return true;
+	}
 }
 
 /* ---- what is too long to be read whole ---- */

@@ -73,6 +73,11 @@ void plumb_pull_value(struct plumb_pull *pull, const struct plumb_pull_field *fi
                       const struct plumb_pull_field **next, struct plumb_slice key, void *into,
                       void *own);
 
+/* Reads the next member if it is the one that NEXT names, and moves NEXT on. Else false, and
+ * nothing is read. */
+bool plumb_pull_next_field(struct plumb_pull *pull, const struct plumb_pull_field **next,
+                           void *into, void *own);
+
 /* ---- outside ---- */
 
 /* Enters a list or object of any length. False if the value is something else; the value is then

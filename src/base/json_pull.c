@@ -211,18 +211,24 @@ plumb_pull_again(struct plumb_pull *pull)
 
 /* ---- values ---- */
 
+static inline bool
+is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static inline char
 peek(struct plumb_pull *pull)
 {
 	const char *at = pull->at;
-	while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')
+	while (is_space(*at))
 		at++;
 	pull->at = at;
 	return *at;
 }
 
-char
-plumb_pull_next(struct plumb_pull *pull)
+static inline char
+next_of(struct plumb_pull *pull)
 {
 	if (pull->state != PLUMB_PULL_OK)
 		return 0;
@@ -232,10 +238,16 @@ plumb_pull_next(struct plumb_pull *pull)
 	return c;
 }
 
+char
+plumb_pull_next(struct plumb_pull *pull)
+{
+	return next_of(pull);
+}
+
 bool
 plumb_pull_enter(struct plumb_pull *pull, char open)
 {
-	if (plumb_pull_next(pull) != open)
+	if (next_of(pull) != open)
 		return false;
 	pull->at++;
 	pull->first = true;
@@ -243,7 +255,7 @@ plumb_pull_enter(struct plumb_pull *pull, char open)
 }
 
 /* Is there another one before CLOSE? */
-static bool
+static inline bool
 has_another(struct plumb_pull *pull, char close)
 {
 	if (pull->state != PLUMB_PULL_OK)
@@ -420,8 +432,8 @@ take_text(struct plumb_pull *pull, struct plumb_slice *text)
 	return decode_text(pull, start, close, text);
 }
 
-bool
-plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
+static inline bool
+take_member(struct plumb_pull *pull, struct plumb_slice *key)
 {
 	if (!has_another(pull, '}'))
 		return false;
@@ -443,9 +455,15 @@ plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
 }
 
 bool
+plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
+{
+	return take_member(pull, key);
+}
+
+bool
 plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text)
 {
-	if (plumb_pull_next(pull) == '"')
+	if (next_of(pull) == '"')
 		return take_text(pull, text);
 	plumb_pull_skip(pull);
 	return false;
@@ -597,11 +615,70 @@ quick_decimal(struct plumb_slice text, int scale, int64_t *number)
 	return true;
 }
 
+static inline bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Can C, which is not of it, stand behind a number? Not the zero at the end of the window: more of
+ * the number may come. */
+static inline bool
+ends_number(char c)
+{
+	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* The usual number, in one look: as quick_decimal. False: it is something else, and nothing is
+ * read. */
+static inline bool
+take_number(struct plumb_pull *pull, int scale, int64_t *number)
+{
+	const char *at = pull->at, *first;
+	bool negative = *at == '-';
+	uint64_t value = 0;
+	at += negative;
+	for (first = at; is_digit(*at); at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	if (at == first)
+		return false;
+	if (*at == '.')
+		for (at++; is_digit(*at) && scale; at++, scale--)
+			value = value * 10 + (uint64_t)(*at - '0');
+	if (at - first > 18 || !ends_number(*at))
+		return false;
+	int64_t scaled = (int64_t)value;
+	for (; scale; scale--)
+		if (__builtin_mul_overflow(scaled, (int64_t)10, &scaled))
+			return false;
+	*number = negative ? -scaled : scaled;
+	pull->at = at;
+	return true;
+}
+
+/* Goes over a usual number. False: it is something else, and nothing is read. */
+static inline bool
+skip_number(struct plumb_pull *pull)
+{
+	const char *at = pull->at + (*pull->at == '-'), *first = at;
+	while (is_digit(*at))
+		at++;
+	if (at == first)
+		return false;
+	if (*at == '.')
+		for (at++; is_digit(*at);)
+			at++;
+	if (!ends_number(*at))
+		return false;
+	pull->at = at;
+	return true;
+}
+
 /* A number's characters: as they stand, or in a text. */
 static bool
 number_of(struct plumb_pull *pull, struct plumb_slice *word)
 {
-	char c = plumb_pull_next(pull);
+	char c = next_of(pull);
 	if (c == '"')
 		return take_text(pull, word);
 	if (!c || c == '{' || c == '[') {
@@ -622,6 +699,8 @@ bool
 plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number)
 {
 	struct plumb_slice word;
+	if (next_of(pull) && take_number(pull, scale, number))
+		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, scale, number) || plumb_slice_decimal(word, scale, number));
 }
@@ -631,6 +710,8 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 {
 	struct plumb_slice word;
 	struct decimal d;
+	if (next_of(pull) && take_number(pull, 0, number))
+		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, 0, number) ||
 	        (parse_decimal(word, &d) &&
@@ -640,14 +721,15 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 /* ---- whatever it is ---- */
 
 /* A value that is no array or object. */
-static void
+static inline void
 skip_simple(struct plumb_pull *pull, char c)
 {
 	struct plumb_slice text;
 	struct decimal d;
 	if (c == '"')
 		take_text(pull, &text);
-	else if (take_word(pull, &text) && !parse_decimal(text, &d) && !is_literal(text))
+	else if (!skip_number(pull) && take_word(pull, &text) && !parse_decimal(text, &d) &&
+	         !is_literal(text))
 		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 
@@ -657,7 +739,7 @@ plumb_pull_skip(struct plumb_pull *pull)
 	unsigned char kinds[DEPTH_MAX];
 	unsigned depth = 0;
 	do {
-		char c = plumb_pull_next(pull);
+		char c = next_of(pull);
 		struct plumb_slice key;
 		if (pull->state != PLUMB_PULL_OK)
 			return;
@@ -676,8 +758,8 @@ plumb_pull_skip(struct plumb_pull *pull)
 		} else {
 			skip_simple(pull, c);
 		}
-		while (depth && !(kinds[depth - 1] == '{' ? plumb_pull_member(pull, &key)
-		                                          : plumb_pull_item(pull))) {
+		while (depth && !(kinds[depth - 1] == '{' ? take_member(pull, &key)
+		                                          : has_another(pull, ']'))) {
 			if (pull->state != PLUMB_PULL_OK)
 				return;
 			depth--;
@@ -696,7 +778,7 @@ plumb_pull_skip_long(struct plumb_pull *pull)
 		char c = 0;
 		PLUMB_PULL_WHOLE(pull)
 		{
-			c = plumb_pull_next(pull);
+			c = next_of(pull);
 			if (depth == DEPTH_MAX && (c == '{' || c == '['))
 				plumb_pull_reject(pull, "values nested deeper than 512,");
 			else if (!c)

@@ -69,16 +69,34 @@ permute_rows(char *rows, size_t size, struct plumb_sort_item *items, uint32_t co
 	}
 }
 
+/* Does row B, which comes after A, stay there? */
+static bool
+rows_stay(const void *a, const void *b,
+          uint64_t (*key)(const void *row, int which, const void *data), int keys, const void *data)
+{
+	for (int which = 0; which < keys; which++) {
+		uint64_t x = key(a, which, data), y = key(b, which, data);
+
+		if (x != y)
+			return x < y;
+	}
+	return true;
+}
+
 int
 plumb_sort_rows(void *rows, uint32_t count, size_t size,
                 uint64_t (*key)(const void *row, int which, const void *data), int keys,
                 const void *data)
 {
-	if (count < 2)
+	const char *old = rows;
+	uint32_t sorted = 1;
+	while (sorted < count &&
+	       rows_stay(old + (sorted - 1) * size, old + sorted * size, key, keys, data))
+		sorted++;
+	if (sorted >= count)
 		return PLUMB_OK;
 	struct plumb_sort_item *items = malloc(2 * (size_t)count * sizeof *items);
 	void *spare = malloc(size);
-	const char *old = rows;
 	if (!items || !spare) {
 		free(items);
 		free(spare);

@@ -19,8 +19,8 @@ void plumb_sort(struct plumb_sort_item *items, struct plumb_sort_item *spare, ui
 
 /*
  * Puts COUNT rows of SIZE bytes at ROWS into the order of KEYS keys, number 0 the most important.
- * KEY gives number WHICH of a row. Stable. 0, or PLUMB_ESYSTEM when memory is out; the rows are
- * then as they were.
+ * KEY gives number WHICH of a row. Stable. Rows that are in order cost one look. 0, or
+ * PLUMB_ESYSTEM when memory is out; the rows are then as they were.
  */
 int plumb_sort_rows(void *rows, uint32_t count, size_t size,
                     uint64_t (*key)(const void *row, int which, const void *data), int keys,

@@ -6,6 +6,9 @@
 #include "import/shapes.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 #define TEXT_MAX 4096
 #define DIMENSIONS_MAX 16
@@ -213,16 +216,18 @@ item_or_none(struct plumb_slice *rest)
 	return next_item(rest, &next) ? next : (struct plumb_slice){ "", 0 };
 }
 
-uint32_t
-plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs)
+static uint32_t
+make_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs)
 {
-	struct text text = { .count = 0 };
+	struct text text; /* its bytes are not set: it is large */
 	struct plumb_slice types = inside_brackets(inputs->types),
 			   dims = inside_brackets(inputs->dims),
 			   strides = inside_brackets(inputs->strides),
 			   values = inside_brackets(inputs->values);
 	struct plumb_slice type;
 	bool any = false;
+	text.count = 0;
+	text.full = false;
 	puts_to(&text, "(");
 	while (next_item(&types, &type)) {
 		if (any)
@@ -235,4 +240,44 @@ plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs 
 	return any && !text.full
 	               ? plumb_builder_string(plumb_trace_builder(trace), text.bytes, text.count)
 	               : PLUMB_NONE;
+}
+
+/* ---- those that were seen ---- */
+
+/* Four lists in a row, each behind its length. */
+struct lists {
+	char bytes[PLUMB_IMPORT_SHAPES_BYTES];
+	size_t count;
+};
+
+static bool
+add_list(struct lists *lists, struct plumb_slice list)
+{
+	if (sizeof lists->bytes - lists->count < sizeof list.bytes + list.bytes)
+		return false;
+	memcpy(lists->bytes + lists->count, &list.bytes, sizeof list.bytes);
+	lists->count += sizeof list.bytes;
+	if (list.bytes)
+		memcpy(lists->bytes + lists->count, list.at, list.bytes);
+	lists->count += list.bytes;
+	return true;
+}
+
+uint32_t
+plumb_import_shapes(struct plumb_trace *trace, struct plumb_import_shapes_seen *seen,
+                    const struct plumb_import_inputs *inputs)
+{
+	struct lists lists;
+	struct plumb_import_shapes_one *one;
+	lists.count = 0;
+	if (!add_list(&lists, inputs->types) || !add_list(&lists, inputs->dims) ||
+	    !add_list(&lists, inputs->strides) || !add_list(&lists, inputs->values))
+		return make_shapes(trace, inputs);
+	one = &seen->items[plumb_hash_bytes(lists.bytes, lists.count) % PLUMB_IMPORT_SHAPES_SEEN];
+	if (one->count != lists.count || memcmp(one->lists, lists.bytes, lists.count) != 0) {
+		memcpy(one->lists, lists.bytes, lists.count);
+		one->count = (uint32_t)lists.count;
+		one->shapes = make_shapes(trace, inputs);
+	}
+	return one->shapes;
 }

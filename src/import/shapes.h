@@ -11,8 +11,19 @@ struct plumb_import_inputs {
 	struct plumb_slice values;               /* "Concrete Inputs": of lists of numbers */
 };
 
+/* Inputs that were seen, with their shapes, by a hash of the lists. Zero it to start. */
+#define PLUMB_IMPORT_SHAPES_SEEN 256
+#define PLUMB_IMPORT_SHAPES_BYTES 1000 /* longer lists are not kept */
+struct plumb_import_shapes_seen {
+	struct plumb_import_shapes_one {
+		uint32_t count, shapes; /* bytes of LISTS; 0: none */
+		char lists[PLUMB_IMPORT_SHAPES_BYTES];
+	} items[PLUMB_IMPORT_SHAPES_SEEN];
+};
+
 /* "(float32[64,32], float32[32,96] strides (1,32), [2, 2], scalar)". PLUMB_NONE: there is nothing
- * to say, or it is longer than plumb keeps. */
-uint32_t plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs);
+ * to say, or it is longer than plumb keeps. SEEN is of TRACE, and nobody else uses it. */
+uint32_t plumb_import_shapes(struct plumb_trace *trace, struct plumb_import_shapes_seen *seen,
+                             const struct plumb_import_inputs *inputs);
 
 #endif

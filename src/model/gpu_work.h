@@ -36,4 +36,26 @@ struct plumb_gpu_range {
 };
 struct plumb_gpu_range plumb_gpu_work_of(const struct plumb_gpu_work *work, uint32_t track);
 
+/*
+ * All that several streams did, in the order of the starts; of equals the first stream's.
+ *
+ *	struct plumb_gpu_merge merge;
+ *	int code = plumb_gpu_merge_new(&work, streams, count, &merge);
+ *	while (!code && plumb_gpu_merge_next(&merge, &place))
+ *		work.spans[place] …
+ *	plumb_gpu_merge_free(&merge);
+ */
+struct plumb_gpu_merge {
+	const struct plumb_span *spans;
+	struct plumb_gpu_cursor *heap; /* the one that comes next first */
+	uint32_t count, works;         /* streams that are left; all there is to come at first */
+};
+
+/* PLUMB_ESYSTEM: no memory. */
+int plumb_gpu_merge_new(const struct plumb_gpu_work *work, const uint32_t *streams, uint32_t count,
+                        struct plumb_gpu_merge *merge) PLUMB_MUST_CHECK;
+/* False: that was all. */
+bool plumb_gpu_merge_next(struct plumb_gpu_merge *merge, uint32_t *place);
+void plumb_gpu_merge_free(struct plumb_gpu_merge *merge);
+
 #endif

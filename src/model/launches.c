@@ -1,21 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/launches.h"
 
-#include <stdlib.h>
-
+#include "base/large.h"
+#include "base/runs.h"
 #include "base/search.h"
-#include "base/sort.h"
-
-static uint64_t
-launch_key(const void *row, int which, const void *data)
-{
-	const struct plumb_launch *launch = row;
-
-	(void)data;
-	return which ? launch->correlation : launch->process;
-}
 
 static bool
+is_swapped(const void *x, const void *y, const void *data)
+{
+	const struct plumb_launch *a = x, *b = y;
+
+	(void)data;
+	if (a->process != b->process)
+		return b->process < a->process;
+	if (a->correlation != b->correlation)
+		return b->correlation < a->correlation;
+	if (a->start_ns != b->start_ns)
+		return b->start_ns < a->start_ns;
+	return b->span < a->span;
+}
+
+static uint32_t
+count_calls(const struct plumb_profile *p, uint32_t track)
+{
+	uint32_t end = plumb_profile_first_span(p, track + 1), count = 0;
+
+	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++)
+		count += p->spans[i].correlation != 0;
+	return count;
+}
+
+static void
 add_track(const struct plumb_profile *p, uint32_t track, struct plumb_launches *launches)
 {
 	uint32_t end = plumb_profile_first_span(p, track + 1);
@@ -25,61 +40,38 @@ add_track(const struct plumb_profile *p, uint32_t track, struct plumb_launches *
 
 		if (!p->spans[i].correlation)
 			continue;
-		launch = plumb_vec_add(launches);
-		if (!launch)
-			return false;
+		launch = &launches->items[launches->count++];
 		*launch = (struct plumb_launch){ p->spans[i].correlation, p->spans[i].start_ns,
 			                         p->tracks[track].process, i };
 	}
-	return true;
 }
 
-static int
-by_start(const void *x, const void *y)
-{
-	const struct plumb_launch *a = x, *b = y;
-
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return (a->span > b->span) - (a->span < b->span);
-}
-
+/* Is TRACK a thread of PROCESS (PLUMB_NONE: of any)? */
 static bool
-have_one_number(const struct plumb_launch *a, const struct plumb_launch *b)
+is_of(const struct plumb_profile *p, uint32_t track, uint32_t process)
 {
-	return a->process == b->process && a->correlation == b->correlation;
-}
-
-/* Calls with the same number keep the order of spans, for each track on its own. */
-static void
-order_equal(struct plumb_launches *launches)
-{
-	for (uint32_t i = 0, end; i < launches->count; i = end) {
-		struct plumb_launch *first = &launches->items[i];
-
-		for (end = i + 1; end < launches->count && have_one_number(first, first + end - i);)
-			end++;
-		if (end - i > 1)
-			qsort(first, end - i, sizeof *first, by_start);
-	}
+	return p->tracks[track].kind == PLUMB_TRACK_THREAD &&
+	       (process == PLUMB_NONE || p->tracks[track].process == process);
 }
 
 int
 plumb_launches_find(const struct plumb_profile *p, uint32_t process,
                     struct plumb_launches *launches)
 {
-	int code;
+	uint32_t count = 0;
 
 	for (uint32_t t = 0; t < p->tracks_count; t++)
-		if (p->tracks[t].kind == PLUMB_TRACK_THREAD &&
-		    (process == PLUMB_NONE || p->tracks[t].process == process) &&
-		    !add_track(p, t, launches))
-			return PLUMB_ESYSTEM;
-	code = plumb_sort_rows(launches->items, launches->count, sizeof *launches->items,
-	                       launch_key, 2, NULL);
-	if (!code)
-		order_equal(launches);
-	return code;
+		if (is_of(p, t, process))
+			count += count_calls(p, t);
+	plumb_vec_free(launches); /* of a search that ran out of memory */
+	if (!plumb_large_vec(launches, count))
+		return PLUMB_ESYSTEM;
+	for (uint32_t t = 0; t < p->tracks_count; t++)
+		if (is_of(p, t, process))
+			add_track(p, t, launches);
+	/* The calls of a thread are almost in order. */
+	return plumb_runs_sort(launches->items, launches->count, sizeof *launches->items,
+	                       is_swapped, NULL);
 }
 
 static bool

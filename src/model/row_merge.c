@@ -100,21 +100,6 @@ plumb_row_merge_fn *const plumb_row_merges[PLUMB_TABLES] = {
 	[PLUMB_TABLE_WINDOW_DEVICES] = merge_window_device,
 };
 
-uint64_t
-plumb_row_key(const struct plumb_row_column *column, const void *row)
-{
-	const char *field = (const char *)row + column->offset;
-	uint32_t id;
-	uint64_t number;
-
-	if (plumb_row_width(column) == sizeof id) {
-		memcpy(&id, field, sizeof id);
-		return id;
-	}
-	memcpy(&number, field, sizeof number);
-	return number;
-}
-
 /* ---- all rows of a table ---- */
 
 static uint64_t

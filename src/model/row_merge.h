@@ -3,6 +3,8 @@
 #ifndef PLUMB_MODEL_ROW_MERGE_H
 #define PLUMB_MODEL_ROW_MERGE_H
 
+#include <string.h>
+
 #include "model/columns.h"
 
 /* Puts FROM to INTO, which has the same keys. NULL for a table whose second row is dropped. */
@@ -15,6 +17,19 @@ int plumb_row_merge(struct plumb_profile *profile,
                     const struct plumb_row_table *table) PLUMB_MUST_CHECK;
 
 /* A key column of ROW as a number. */
-uint64_t plumb_row_key(const struct plumb_row_column *column, const void *row);
+static inline uint64_t
+plumb_row_key(const struct plumb_row_column *column, const void *row)
+{
+	const char *field = (const char *)row + column->offset;
+	uint32_t id;
+	uint64_t number;
+
+	if (plumb_row_width(column) == sizeof id) {
+		memcpy(&id, field, sizeof id);
+		return id;
+	}
+	memcpy(&number, field, sizeof number);
+	return number;
+}
 
 #endif

@@ -157,6 +157,60 @@ plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
 	return NULL;
 }
 
+/* Is anything impossible in such a cell? */
+static bool
+is_checked(const struct plumb_row_column *column)
+{
+	switch (column->cell) {
+	case PLUMB_ROW_INT:
+	case PLUMB_ROW_NUMBER:
+	case PLUMB_ROW_TIME:
+	case PLUMB_ROW_LINK:
+	case PLUMB_ROW_COUNT:
+	case PLUMB_ROW_REAL:
+	case PLUMB_ROW_LINE:
+	case PLUMB_ROW_BITS:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Are the cells of COLUMN possible in all rows? */
+static bool
+is_column_possible(const struct plumb_profile *profile, uint32_t strings,
+                   const struct plumb_row_table *table, const struct plumb_row_column *column,
+                   const char *rows, uint32_t count)
+{
+	bool ids = plumb_row_width(column) == sizeof(uint32_t), possible = true;
+	uint32_t below = 0, id, less = column->cell == PLUMB_ROW_ID_OR_0;
+
+	if (!is_checked(column))
+		return true;
+	/* An id below this needs no other look. */
+	if (plumb_row_has_id(column))
+		below = plumb_row_array_of(profile, &plumb_row_tables[column->limit]).count;
+	for (uint32_t i = 0; possible && i < count; i++, rows += table->row_size)
+		if (!ids) {
+			possible = is_number_possible(column, rows);
+		} else {
+			memcpy(&id, rows + column->offset, sizeof id);
+			if (id - less >= below)
+				possible = is_id_possible(profile, strings, column, id);
+		}
+	return possible;
+}
+
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count)
+{
+	for (uint32_t c = 0; c < table->columns_count; c++)
+		if (!is_column_possible(profile, strings, table, &table->columns[c], rows, count))
+			return &table->columns[c];
+	return NULL;
+}
+
 int
 plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
                      const struct plumb_row_table *table, void *row)

@@ -49,6 +49,10 @@ struct plumb_user_metric *plumb_profile_add_metric(struct plumb_profile *profile
 const struct plumb_row_column *
 plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
                 const struct plumb_row_table *table, const void *row);
+/* The same for COUNT rows at ROWS: a column that is impossible in one of them, or NULL. */
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count);
 
 /* The blobs of ROW become copies that live as long as STRINGS. 1: PROFILE holds no more of them.
  * PLUMB_ESYSTEM: no memory. */

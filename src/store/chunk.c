@@ -145,33 +145,58 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 
 /* ---- chunk → rows ---- */
 
+/* Ids and small numbers. */
+static void
+decode32(const struct plumb_chunk_coder *coder, char *field, size_t step, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++, field += step) {
+		uint32_t id;
+		memcpy(&id, coder->plain + i * sizeof id, sizeof id);
+		id = le32toh(id);
+		memcpy(field, &id, sizeof id);
+	}
+}
+
+static int64_t
+plain64(const struct plumb_chunk_coder *coder, uint32_t i)
+{
+	return (int64_t)le64toh((uint64_t)get64(coder->plain + i * sizeof(int64_t)));
+}
+
+/* Moments: each comes after the one before. */
+static bool
+decode_times(const struct plumb_chunk_coder *coder, int64_t time, char *field, size_t step,
+             uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++, field += step) {
+		int64_t later = plain64(coder, i);
+		if (later < 0 || __builtin_add_overflow(time, later, &time))
+			return false;
+		memcpy(field, &time, sizeof time);
+	}
+	return true;
+}
+
 /* Writes the plain column into the field of each row. */
 static bool
 decode_column(const struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
               const struct plumb_row_column *column, const struct plumb_chunk *chunk, char *row)
 {
-	size_t width = plumb_row_width(column);
-	int64_t time = chunk->start_ns;
-	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size) {
-		int64_t number;
-		uint32_t id;
-		if (width == sizeof id) {
-			memcpy(&id, coder->plain + i * width, sizeof id);
-			id = le32toh(id);
-			memcpy(row + column->offset, &id, sizeof id);
-			continue;
-		}
-		number = (int64_t)le64toh((uint64_t)get64(coder->plain + i * width));
-		if (column->cell == PLUMB_ROW_TIME) {
-			if (number < 0 || __builtin_add_overflow(time, number, &time))
-				return false;
-			number = time;
-		} else if (column->cell == PLUMB_ROW_END &&
-		           (number < 0 ||
-		            __builtin_add_overflow(get64(row + column->limit), number, &number))) {
+	char *field = row + column->offset;
+	size_t step = table->row_size;
+	if (plumb_row_width(column) == sizeof(uint32_t)) {
+		decode32(coder, field, step, chunk->count);
+		return true;
+	}
+	if (column->cell == PLUMB_ROW_TIME)
+		return decode_times(coder, chunk->start_ns, field, step, chunk->count);
+	for (uint32_t i = 0; i < chunk->count; i++, field += step, row += step) {
+		int64_t number = plain64(coder, i);
+		if (column->cell == PLUMB_ROW_END &&
+		    (number < 0 ||
+		     __builtin_add_overflow(get64(row + column->limit), number, &number)))
 			return false;
-		}
-		memcpy(row + column->offset, &number, sizeof number);
+		memcpy(field, &number, sizeof number);
 	}
 	return true;
 }
@@ -199,10 +224,9 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 		if (!decode_column(coder, table, column, chunk, row))
 			return plumb_fail(error, PLUMB_EINPUT, "a moment out of range");
 	}
-	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size) {
+	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size)
 		memcpy(row + table->columns[0].offset, &chunk->group, sizeof chunk->group);
-		if (plumb_row_fault(profile, 0, table, row))
-			return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
-	}
+	if (plumb_row_faults(profile, 0, table, rows, chunk->count))
+		return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
 	return PLUMB_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/search.h"
 
 /* ---- the median iteration ---- */
@@ -51,11 +52,22 @@ struct around {
 	uint32_t *over;  /* by iteration: spans that are over before it begins */
 };
 
-/* How many iterations begin by AT. */
-static uint32_t
-begin_by(const struct plumb_iteration_level *level, int64_t at)
+/* Does iteration I begin by AT? */
+static bool
+begins_by(const struct plumb_iteration_level *level, uint32_t i, int64_t at)
 {
-	return plumb_search(i, level->count, plumb_iteration_from(&level->items[i]) <= at);
+	return plumb_iteration_from(&level->items[i]) <= at;
+}
+
+/* How many iterations begin by AT. Mostly it is GUESS, or one more. */
+static uint32_t
+begin_by(const struct plumb_iteration_level *level, int64_t at, uint32_t guess)
+{
+	for (uint32_t n = guess; n < guess + 2 && n <= level->count; n++)
+		if ((!n || begins_by(level, n - 1, at)) &&
+		    (n == level->count || !begins_by(level, n, at)))
+			return n;
+	return plumb_search(i, level->count, begins_by(level, i, at));
 }
 
 static void
@@ -63,6 +75,7 @@ count_around(const struct plumb_profile *p, struct around *a)
 {
 	uint32_t n = a->level->count;
 	int64_t end = a->level->items[n - 1].end_ns;
+	uint32_t guess = 0;
 
 	for (uint32_t i = 0; i < p->spans_count; i++) {
 		const struct plumb_span *span = &p->spans[i];
@@ -70,11 +83,11 @@ count_around(const struct plumb_profile *p, struct around *a)
 
 		if (!plumb_is_time(span->start_ns, span->end_ns) || span->start_ns >= end)
 			continue;
-		bin = begin_by(a->level, span->start_ns);
+		bin = guess = begin_by(a->level, span->start_ns, guess);
 		a->begun[bin ? bin - 1 : 0]++;
 		/* Most are over in the iteration that they begin in. */
 		while (bin < n && plumb_iteration_from(&a->level->items[bin]) <= span->end_ns)
-			bin = begin_by(a->level, span->end_ns);
+			bin = begin_by(a->level, span->end_ns, bin + 1);
 		if (bin < n)
 			a->over[bin]++;
 	}
@@ -252,7 +265,7 @@ plumb_path_part_spans(const struct plumb_profile *p, const struct plumb_path_par
 		}
 		*count = n;
 		if (!fill)
-			spans = malloc(((size_t)n + 1) * sizeof *spans);
+			spans = plumb_large(((size_t)n + 1) * sizeof *spans);
 		if (!spans)
 			return NULL;
 	}

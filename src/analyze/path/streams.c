@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
+#include "base/large.h"
+#include "base/runs.h"
 #include "base/sort.h"
 
 /* ---- the order of a stream ---- */
@@ -13,7 +15,7 @@ static bool
 order_stream(struct plumb_path *path, uint32_t from, uint32_t to)
 {
 	struct plumb_path_node *nodes = path->nodes;
-	struct plumb_sort_item *ends = malloc(2 * (size_t)(to - from) * sizeof *ends);
+	struct plumb_sort_item *ends = plumb_large(2 * (size_t)(to - from) * sizeof *ends);
 	uint32_t next = 0, count = 0;
 
 	if (!ends)
@@ -121,12 +123,11 @@ place_of(struct plumb_path *path, uint32_t process, uint32_t device)
 	return added;
 }
 
-static int
-by_end(const void *x, const void *y)
+static bool
+ends_later(const void *x, const void *y, const void *data)
 {
-	const struct plumb_path_done *a = x, *b = y;
-
-	return (a->at > b->at) - (a->at < b->at);
+	(void)data;
+	return ((const struct plumb_path_done *)x)->at > ((const struct plumb_path_done *)y)->at;
 }
 
 static bool
@@ -166,15 +167,16 @@ find_done(struct plumb_path *path)
 	for (uint32_t i = 0; i < path->places.count; i++) {
 		struct plumb_path_place *place = &path->places.items[i];
 
-		place->done = malloc(((size_t)place->count + 1) * sizeof *place->done);
+		place->done = plumb_large(((size_t)place->count + 1) * sizeof *place->done);
 		if (!place->done)
 			return false;
 		place->count = 0;
 	}
 	count_done(path, true);
 	for (uint32_t i = 0; i < path->places.count; i++)
-		qsort(path->places.items[i].done, path->places.items[i].count,
-		      sizeof *path->places.items[i].done, by_end);
+		if (plumb_runs_sort(path->places.items[i].done, path->places.items[i].count,
+		                    sizeof *path->places.items[i].done, ends_later, NULL) < 0)
+			return false;
 	return true;
 }
 

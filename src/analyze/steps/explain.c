@@ -17,13 +17,15 @@ launched_by(const struct plumb_moments *m, const struct plumb_iteration *item)
 	const struct plumb_profile *p = m->profile;
 	uint32_t end = plumb_moments_op(m, item->end_ns);
 
-	for (uint32_t i = end; i > 0 && m->ops[i - 1].start_ns >= item->start_ns; i--) {
+	for (uint32_t i = end; i > 0; i--) {
+		const struct plumb_span *span = plumb_moments_span(m, i - 1);
 		uint32_t call;
 
-		if (m->ops[i - 1].track != m->main_track || m->ops[i - 1].sort == PLUMB_STEP_COPY)
+		if (span->start_ns < item->start_ns)
+			break;
+		if (span->track != m->main_track || m->ops[i - 1].sort == PLUMB_STEP_COPY)
 			continue;
-		call = plumb_launch_before(m->launches, m->process, m->ops[i - 1].correlation,
-		                           m->ops[i - 1].start_ns);
+		call = plumb_moments_call(m, i - 1);
 		if (call != PLUMB_NONE)
 			return p->spans[call].start_ns;
 	}

@@ -13,20 +13,21 @@ static uint32_t
 next_alone(const struct plumb_moments *m, const struct plumb_iteration *item,
            const struct plumb_collectives *together, uint32_t at)
 {
-	while (at < m->ops_count && m->ops[at].start_ns < item->end_ns &&
+	while (at < m->ops_count && plumb_moments_span(m, at)->start_ns < item->end_ns &&
 	       (m->ops[at].sort != PLUMB_STEP_COLLECTIVE ||
-	        plumb_collectives_of(together, m->ops[at].span)))
+	        plumb_collectives_of(together, plumb_moments_span_of(m, at))))
 		at++;
-	return at < m->ops_count && m->ops[at].start_ns < item->end_ns ? at : m->ops_count;
+	return at < m->ops_count && plumb_moments_span(m, at)->start_ns < item->end_ns
+	               ? at
+	               : m->ops_count;
 }
 
-/* The part of rank THERE in OP; NULL: it has none, or that is not known. */
+/* The part of rank THERE in SPAN; NULL: it has none, or that is not known. */
 static const struct plumb_collective_member *
-part_of(const struct plumb_collectives *together, const struct plumb_step_op *op,
-        const struct plumb_moments *there)
+part_of(const struct plumb_collectives *together, uint32_t span, const struct plumb_moments *there)
 {
 	const struct plumb_profile *p = there->profile;
-	const struct plumb_collective_set *set = plumb_collectives_of(together, op->span);
+	const struct plumb_collective_set *set = plumb_collectives_of(together, span);
 
 	for (uint32_t i = 0; set && i < set->count; i++) {
 		const struct plumb_collective_member *m = &together->members.items[set->first + i];
@@ -67,17 +68,22 @@ waited_for(const struct plumb_comparison *c, const struct plumb_explain_peer *pe
 	int64_t sum = 0;
 
 	*most = 0;
-	for (uint32_t i = first; i < here->ops_count && here->ops[i].start_ns < own->end_ns; i++) {
-		const struct plumb_step_op *x = &here->ops[i];
-		const struct plumb_collective_member *y =
-			x->sort == PLUMB_STEP_COLLECTIVE ? part_of(peer->together, x, there) : NULL;
+	for (uint32_t i = first; i < here->ops_count; i++) {
+		const struct plumb_span *x = plumb_moments_span(here, i);
+		const struct plumb_collective_member *y = NULL;
+
+		if (x->start_ns >= own->end_ns)
+			break;
+		if (here->ops[i].sort == PLUMB_STEP_COLLECTIVE)
+			y = part_of(peer->together, plumb_moments_span_of(here, i), there);
 
 		if (y)
 			add_longer(peer, x->end_ns - x->start_ns, y->end_ns - y->start_ns,
 			           y->start_ns - x->start_ns, &sum, most);
 	}
 	while (a < here->ops_count && b < there->ops_count) {
-		const struct plumb_step_op *x = &here->ops[a], *y = &there->ops[b];
+		const struct plumb_span *x = plumb_moments_span(here, a);
+		const struct plumb_span *y = plumb_moments_span(there, b);
 
 		add_longer(peer, x->end_ns - x->start_ns, y->end_ns - y->start_ns,
 		           y->start_ns - x->start_ns, &sum, most);
@@ -182,14 +188,16 @@ plumb_explain_grid(const struct plumb_comparison *c)
 
 	/* Of the longest kernels that have such launches. */
 	for (uint32_t i = plumb_moments_op(m, item->start_ns), tried = 0;
-	     i < m->ops_count && m->ops[i].start_ns < item->end_ns && tried < 2000; i++) {
-		int64_t ns = m->ops[i].end_ns - m->ops[i].start_ns;
+	     i < m->ops_count && plumb_moments_span(m, i)->start_ns < item->end_ns && tried < 2000;
+	     i++) {
+		const struct plumb_span *span = plumb_moments_span(m, i);
+		int64_t ns = span->end_ns - span->start_ns;
 		double ratio;
 
 		if (m->ops[i].sort != PLUMB_STEP_KERNEL || ns <= longest)
 			continue;
 		tried++;
-		ratio = rare_blocks(m->profile, m->ops[i].context, ns);
+		ratio = rare_blocks(m->profile, span->context, ns);
 		if (ratio > 0) {
 			longest = ns;
 			best = ratio;

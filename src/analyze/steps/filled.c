@@ -5,10 +5,10 @@
 static int
 fill_idle(struct plumb_moments *line, int64_t from, int64_t to, struct plumb_step_rows *rows)
 {
-	const struct plumb_pieces *pieces = &line->busy;
-	int code = 0;
+	const struct plumb_pieces *pieces = plumb_moments_busy(line);
+	int code = pieces ? 0 : PLUMB_ESYSTEM;
 
-	for (uint32_t i = plumb_pieces_from(pieces, from);
+	for (uint32_t i = code ? 0 : plumb_pieces_from(pieces, from);
 	     !code && i < pieces->count && pieces->items[i].start_ns < to; i++) {
 		const struct plumb_piece *piece = &pieces->items[i];
 		int64_t start = piece->start_ns > from ? piece->start_ns : from;

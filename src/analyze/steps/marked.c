@@ -13,10 +13,7 @@
 static int64_t
 find_launched(const struct plumb_moments *m, uint32_t op)
 {
-	uint32_t call = op < m->ops_count
-	                        ? plumb_launch_before(m->launches, m->process,
-	                                              m->ops[op].correlation, m->ops[op].start_ns)
-	                        : PLUMB_NONE;
+	uint32_t call = plumb_moments_call(m, op);
 
 	return call == PLUMB_NONE ? PLUMB_UNKNOWN : m->profile->spans[call].start_ns;
 }
@@ -198,34 +195,53 @@ plumb_marked_free(struct plumb_marked *marked)
 
 /* ---- other processes ---- */
 
+/* When the device had work of the process or, if OTHER, of other processes; merged. False: memory
+ * is out. */
+static bool
+gather_intervals(const struct plumb_moments *m, bool other, struct plumb_interval_ns **items,
+                 uint32_t *count)
+{
+	*items = malloc(((size_t)m->ops_count + 1) * sizeof **items);
+	*count = 0;
+	for (uint32_t i = 0; *items && i < m->ops_count; i++) {
+		const struct plumb_span *span = plumb_moments_span(m, i);
+
+		if ((m->ops[i].sort == PLUMB_STEP_OTHER) == other)
+			(*items)[(*count)++] =
+				(struct plumb_interval_ns){ span->start_ns, span->end_ns };
+	}
+	if (*items)
+		plumb_intervals_merge(*items, count);
+	return *items != NULL;
+}
+
+static bool
+has_others(const struct plumb_moments *m)
+{
+	for (uint32_t i = 0; i < m->ops_count; i++)
+		if (m->ops[i].sort == PLUMB_STEP_OTHER)
+			return true;
+	return false;
+}
+
 int64_t *
 plumb_contended_find(const struct plumb_moments *m, const struct plumb_iteration_level *level,
                      bool *others)
 {
-	size_t room = (size_t)m->ops_count + 1;
-	struct plumb_interval_ns *own = malloc(room * sizeof *own);
-	struct plumb_interval_ns *other = malloc(room * sizeof *other);
+	struct plumb_interval_ns *own = NULL, *other = NULL;
 	int64_t *contended = calloc((size_t)level->count + 1, sizeof *contended);
-	uint32_t own_count = 0, other_count = 0, first = 0;
+	uint32_t own_count, other_count, first = 0;
 
-	*others = false;
-	if (!own || !other || !contended) {
+	*others = has_others(m);
+	if (!contended || !*others)
+		return contended;
+	if (!gather_intervals(m, false, &own, &own_count) ||
+	    !gather_intervals(m, true, &other, &other_count)) {
 		free(own);
 		free(other);
 		free(contended);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < m->ops_count; i++) {
-		struct plumb_interval_ns one = { m->ops[i].start_ns, m->ops[i].end_ns };
-
-		if (m->ops[i].sort == PLUMB_STEP_OTHER)
-			other[other_count++] = one;
-		else
-			own[own_count++] = one;
-	}
-	plumb_intervals_merge(own, &own_count);
-	plumb_intervals_merge(other, &other_count);
-	*others = other_count > 0;
 	for (uint32_t i = 0, o = 0; i < level->count; i++) {
 		const struct plumb_iteration *item = &level->items[i];
 		int64_t from = plumb_iteration_from(item);

@@ -5,11 +5,12 @@
 
 #include "analyze/copies.h"
 #include "base/hash.h"
+#include "base/large.h"
 #include "base/search.h"
-#include "base/sort.h"
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
+#define NO_SORT 100    /* of a context that is no work of a device */
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
 /* ---- what contexts are ---- */
@@ -71,83 +72,80 @@ sort_of(const struct plumb_profile *p, uint32_t context)
 
 /* ---- the device ---- */
 
-static uint64_t
-op_key(const void *row, int which, const void *data)
-{
-	(void)which;
-	(void)data;
-	return plumb_sort_signed(((const struct plumb_step_op *)row)->start_ns);
-}
-
-struct gathered {
-	struct plumb_step_op *items;
-	uint32_t count, capacity;
-};
-
-static bool
-gather_op(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
+static void
+gather_op(struct plumb_moments *line, uint32_t place)
 {
 	const struct plumb_profile *p = line->profile;
+	const struct plumb_span *span = &line->shared->gpu.spans[place];
 	unsigned char *sorts = line->shared->sorts;
-	uint32_t kind = plumb_context_frame(p, op->context)->kind;
+	uint32_t kind, sort;
 
-	if (!plumb_is_time(op->start_ns, op->end_ns) ||
-	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
-		return true;
-	if (!sorts[op->context])
-		sorts[op->context] = (unsigned char)(sort_of(p, op->context) + 1);
-	struct plumb_step_op *added = plumb_vec_add(ops);
-	if (!added)
-		return false;
-	*added = *op;
-	added->sort = p->tracks[op->track].process != line->process ? PLUMB_STEP_OTHER
-	                                                            : sorts[op->context] - 1u;
-	if (kind != PLUMB_FRAME_COPY)
-		added->bytes = 0;
-	return true;
+	if (!plumb_is_time(span->start_ns, span->end_ns))
+		return;
+	if (!sorts[span->context]) {
+		kind = plumb_context_frame(p, span->context)->kind;
+		sorts[span->context] =
+			(unsigned char)(1 + (kind == PLUMB_FRAME_KERNEL ||
+		                                             kind == PLUMB_FRAME_COPY ||
+		                                             kind == PLUMB_FRAME_SET
+		                                     ? sort_of(p, span->context)
+		                                     : NO_SORT));
+	}
+	sort = sorts[span->context] - 1u;
+	if (sort == NO_SORT)
+		return;
+	if (p->tracks[span->track].process != line->process)
+		sort = PLUMB_STEP_OTHER;
+	line->ops[line->ops_count++] = (struct plumb_step_op){ .place = place, .sort = sort };
 }
 
 static bool
 gather_ops(struct plumb_moments *line)
 {
-	const struct plumb_gpu_work *gpu = &line->shared->gpu;
-	struct gathered ops = { 0 };
-	uint32_t count;
+	struct plumb_gpu_merge merge;
+	uint32_t count, place;
 	const uint32_t *streams =
 		plumb_track_group(&line->shared->tracks.streams, line->device, &count);
-	bool done = true;
+	bool done = plumb_gpu_merge_new(&line->shared->gpu, streams, count, &merge) == 0;
 
-	for (uint32_t t = 0; done && t < count; t++) {
-		struct plumb_gpu_range range = plumb_gpu_work_of(gpu, streams[t]);
-
-		for (uint32_t i = range.first; done && i < range.end; i++) {
-			const struct plumb_span *s = &gpu->spans[i];
-
-			done = gather_op(line, &ops,
-			                 &(struct plumb_step_op){
-						 gpu->newest ? PLUMB_NONE : i, s->context, s->track,
-						 0, s->start_ns, s->end_ns, s->correlation,
-						 plumb_copies_size(line->shared->sizes, s) });
-		}
-	}
-	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
-	line->ops = ops.items;
-	line->ops_count = ops.count;
-	return done;
+	if (done)
+		line->ops = plumb_large(((size_t)merge.works + 1) * sizeof *line->ops);
+	while (line->ops && plumb_gpu_merge_next(&merge, &place))
+		gather_op(line, place);
+	plumb_gpu_merge_free(&merge);
+	return line->ops != NULL;
 }
 
-static bool
-sweep_device(struct plumb_moments *line)
+static int64_t
+bytes_of(const struct plumb_moments *line, uint32_t op)
 {
-	struct plumb_sweep_item *items = malloc(((size_t)line->ops_count + 1) * sizeof *items);
-	bool done = items != NULL;
+	const struct plumb_span *span = plumb_moments_span(line, op);
 
-	for (uint32_t i = 0; done && i < line->ops_count; i++)
-		items[i] = (struct plumb_sweep_item){ line->ops[i].start_ns, line->ops[i].end_ns,
+	return plumb_context_frame(line->profile, span->context)->kind == PLUMB_FRAME_COPY
+	               ? plumb_copies_size(line->shared->sizes, span)
+	               : 0;
+}
+
+const struct plumb_pieces *
+plumb_moments_busy(struct plumb_moments *line)
+{
+	struct plumb_sweep_item *items;
+	int code;
+
+	if (line->busy.count || !line->ops_count)
+		return &line->busy;
+	items = plumb_large(((size_t)line->ops_count + 1) * sizeof *items);
+	if (!items)
+		return NULL;
+	for (uint32_t i = 0; i < line->ops_count; i++) {
+		const struct plumb_span *span = plumb_moments_span(line, i);
+
+		items[i] = (struct plumb_sweep_item){ span->start_ns, span->end_ns,
 			                              line->ops[i].sort, i };
-	done = done && !plumb_sweep(items, line->ops_count, &line->busy);
+	}
+	code = plumb_sweep(items, line->ops_count, &line->busy);
 	free(items);
-	return done;
+	return code < 0 ? NULL : &line->busy;
 }
 
 /* ---- threads ---- */
@@ -410,28 +408,36 @@ plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, in
 uint32_t
 plumb_moments_op(const struct plumb_moments *line, int64_t ns)
 {
-	return plumb_search(i, line->ops_count, line->ops[i].start_ns < ns);
+	return plumb_search(i, line->ops_count, plumb_moments_span(line, i)->start_ns < ns);
 }
 
 uint32_t
 plumb_moments_kernel(const struct plumb_moments *line, uint32_t op)
 {
-	while (op < line->ops_count &&
-	       (line->ops[op].track != line->main_track || line->ops[op].sort == PLUMB_STEP_COPY))
+	while (op < line->ops_count && (plumb_moments_span(line, op)->track != line->main_track ||
+	                                line->ops[op].sort == PLUMB_STEP_COPY))
 		op++;
 	return op;
 }
 
 uint32_t
+plumb_moments_call(const struct plumb_moments *line, uint32_t op)
+{
+	const struct plumb_span *span;
+
+	if (op >= line->ops_count)
+		return PLUMB_NONE;
+	span = plumb_moments_span(line, op);
+	return plumb_launch_before(line->launches, line->process, span->correlation,
+	                           span->start_ns);
+}
+
+uint32_t
 plumb_moments_thread(const struct plumb_moments *line, uint32_t op)
 {
-	const struct plumb_profile *p = line->profile;
-	uint32_t span = op < line->ops_count ? plumb_launch_before(line->launches, line->process,
-	                                                           line->ops[op].correlation,
-	                                                           line->ops[op].start_ns)
-	                                     : PLUMB_NONE;
+	uint32_t call = plumb_moments_call(line, op);
 
-	return span != PLUMB_NONE ? p->spans[span].track : line->usual_thread;
+	return call != PLUMB_NONE ? line->profile->spans[call].track : line->usual_thread;
 }
 
 int
@@ -443,44 +449,54 @@ plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int6
 	return plumb_moments_host(line, plumb_moments_thread(line, op), from, to, rows);
 }
 
+/* How often things began, and what copies moved. */
+static int
+tell_begun(struct plumb_moments *line, int64_t from, int64_t to, struct plumb_step_rows *rows)
+{
+	for (uint32_t i = plumb_moments_op(line, from); i < line->ops_count; i++) {
+		const struct plumb_span *span = plumb_moments_span(line, i);
+		struct plumb_step_key key;
+
+		if (span->start_ns >= to)
+			break;
+		key = plumb_moments_key_of(line, line->ops[i].sort, span->context);
+		if (!add_row(line, &key, 0, 1, bytes_of(line, i), rows))
+			return PLUMB_ESYSTEM;
+	}
+	return 0;
+}
+
 static int
 tell_busy(struct plumb_moments *line, int64_t from, int64_t to, bool host,
           struct plumb_step_rows *rows)
 {
-	const struct plumb_pieces *pieces = &line->busy;
+	const struct plumb_pieces *pieces = plumb_moments_busy(line);
 	struct plumb_step_key idle = plumb_moments_key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
 	int64_t at = from;
-	int code = 0;
+	int code = pieces ? 0 : PLUMB_ESYSTEM;
 
-	for (uint32_t i = plumb_pieces_from(pieces, from);
+	for (uint32_t i = code ? 0 : plumb_pieces_from(pieces, from);
 	     !code && i < pieces->count && pieces->items[i].start_ns < to; i++) {
 		const struct plumb_piece *piece = &pieces->items[i];
 		int64_t ns = measure_overlap(piece->start_ns, piece->end_ns, from, to);
-		const struct plumb_step_op *op =
-			piece->id == PLUMB_NONE ? NULL : &line->ops[piece->id];
+		bool any = piece->id != PLUMB_NONE;
 
 		at = piece->end_ns < to ? piece->end_ns : to;
-		if (!op && host) {
+		if (!any && host) {
 			code = plumb_moments_waited(line, plumb_moments_op(line, piece->end_ns),
 			                            at - ns, at, rows);
 			continue;
 		}
 		struct plumb_step_key key =
-			op ? plumb_moments_key_of(line, op->sort, op->context) : idle;
+			any ? plumb_moments_key_of(line, line->ops[piece->id].sort,
+		                                   plumb_moments_span(line, piece->id)->context)
+			    : idle;
 		if (!add_row(line, &key, ns, 0, 0, rows))
 			code = PLUMB_ESYSTEM;
 	}
 	if (!code && at < to && !add_row(line, &idle, to - at, 0, 0, rows))
 		code = PLUMB_ESYSTEM;
-	for (uint32_t i = plumb_moments_op(line, from);
-	     !code && i < line->ops_count && line->ops[i].start_ns < to; i++) {
-		struct plumb_step_key key =
-			plumb_moments_key_of(line, line->ops[i].sort, line->ops[i].context);
-
-		if (!add_row(line, &key, 0, 1, line->ops[i].bytes, rows))
-			code = PLUMB_ESYSTEM;
-	}
-	return code;
+	return code ? code : tell_begun(line, from, to, rows);
 }
 
 int
@@ -604,7 +620,7 @@ plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t
 		.launches = plumb_track_index_launches(&shared->tracks),
 	};
 	line->launched = line->usual_thread != PLUMB_NONE;
-	return line->launches && gather_ops(line) && sweep_device(line) ? 0 : PLUMB_ESYSTEM;
+	return line->launches && gather_ops(line) ? 0 : PLUMB_ESYSTEM;
 }
 
 void

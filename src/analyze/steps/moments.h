@@ -64,12 +64,10 @@ struct plumb_step_rows {
 	uint32_t count, capacity;
 };
 
+/* One operation of a device. There may be tens of millions of them. */
 struct plumb_step_op {
-	uint32_t span; /* of the profile; PLUMB_NONE: of the newest work */
-	uint32_t context, track, sort;
-	int64_t start_ns, end_ns;
-	uint64_t correlation;
-	int64_t bytes;
+	uint32_t place : 30; /* in the spans of `gpu` */
+	uint32_t sort : 2;   /* enum plumb_step_sort, up to PLUMB_STEP_OTHER */
 };
 
 /* What does not depend on the device. */
@@ -103,9 +101,9 @@ struct plumb_moments {
 	const struct plumb_division *division;
 	uint32_t device, process;
 	uint32_t main_track;       /* whose kernels make the iterations, or PLUMB_NONE */
-	struct plumb_step_op *ops; /* of the device, by start */
+	struct plumb_step_op *ops; /* of the device, by start; see plumb_moments_span */
 	uint32_t ops_count;
-	struct plumb_pieces busy; /* of the device; id: op */
+	struct plumb_pieces busy; /* of the device, once they are asked for; id: op */
 	const struct plumb_launches *launches;
 	bool launched;                           /* the process has launches */
 	uint32_t usual_thread;                   /* track that has most of them, or PLUMB_NONE */
@@ -139,11 +137,28 @@ int plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, 
 int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
                        struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
 
+/* When and where op OP of the device ran. */
+static inline const struct plumb_span *
+plumb_moments_span(const struct plumb_moments *line, uint32_t op)
+{
+	return &line->shared->gpu.spans[line->ops[op].place];
+}
+/* The op's span of the profile; PLUMB_NONE: it is of the newest work. */
+static inline uint32_t
+plumb_moments_span_of(const struct plumb_moments *line, uint32_t op)
+{
+	return line->shared->gpu.newest ? PLUMB_NONE : line->ops[op].place;
+}
+/* What had the device; NULL: memory is out. */
+const struct plumb_pieces *plumb_moments_busy(struct plumb_moments *line);
+
 /* The first of LINE's ops that starts at NS or later. */
 uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
 /* From place OP on the first of them that is a kernel of the main track; ops_count: there is
  * none. */
 uint32_t plumb_moments_kernel(const struct plumb_moments *line, uint32_t op);
+/* The span that launched OP; PLUMB_NONE: it is not in the profile, or there is no such op. */
+uint32_t plumb_moments_call(const struct plumb_moments *line, uint32_t op);
 /* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
 uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
 

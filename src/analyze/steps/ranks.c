@@ -308,15 +308,15 @@ wait_in_sets(struct waiting *w, const struct plumb_moments *m, const struct plum
 	int64_t from = plumb_iteration_from(item);
 
 	for (uint32_t i = plumb_moments_op(m, from);
-	     i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++) {
-		const struct plumb_step_op *op = &m->ops[i];
+	     i < m->ops_count && plumb_moments_span(m, i)->start_ns < item->end_ns; i++) {
+		const struct plumb_span *op = plumb_moments_span(m, i);
 		int64_t ns = op->end_ns - op->start_ns;
 		const struct plumb_collective_member *member;
 		struct left *added;
 
-		if (op->sort != PLUMB_STEP_COLLECTIVE)
+		if (m->ops[i].sort != PLUMB_STEP_COLLECTIVE)
 			continue;
-		member = plumb_collectives_member(together, op->span);
+		member = plumb_collectives_member(together, plumb_moments_span_of(m, i));
 		if (member && member->set != PLUMB_NONE) {
 			w->match->collectives = true;
 			if (!add_wait(w, r, op->start_ns,

@@ -33,7 +33,11 @@ read_arguments(struct plumb_pull *pull, void *into, void *own)
 		plumb_pull_skip(pull);
 		return;
 	}
-	while (plumb_pull_member(pull, &key)) {
+	for (;;) {
+		if (plumb_pull_next_field(pull, &next, chrome->own, chrome))
+			continue;
+		if (!plumb_pull_member(pull, &key))
+			return;
 		if (plumb_slice_is(key, "name"))
 			plumb_pull_text(pull, &event->given_name);
 		else

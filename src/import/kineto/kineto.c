@@ -39,7 +39,7 @@ enum category {
 };
 
 static const struct {
-	const char *name;
+	const char name[24];
 	enum category category;
 } categories[] = {
 	{ "python_function", PYTHON },
@@ -104,6 +104,7 @@ struct reader {
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
 	struct plumb_kineto_comms comms;
+	struct plumb_import_shapes_seen shapes;
 	struct plumb_chrome_samples samples; /* the file's own list */
 };
 
@@ -189,8 +190,13 @@ begin_event(struct plumb_chrome *chrome)
 static enum category
 category_of(struct plumb_slice name)
 {
+	/* Compared as a whole, with the zeros behind it: most events are of the first few. */
+	char padded[sizeof categories->name] = "";
+	if (name.bytes >= sizeof padded)
+		return OTHER;
+	memcpy(padded, name.at, name.bytes);
 	for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
-		if (plumb_slice_is(name, categories[i].name))
+		if (!memcmp(padded, categories[i].name, sizeof padded))
 			return categories[i].category;
 	return OTHER;
 }
@@ -421,8 +427,9 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	if (category == OPERATOR && plumb_slice_is(name, "record_param_comms"))
 		plumb_kineto_group(trace, &reader->comms, &reader->arguments.group, false);
 	if (category == OPERATOR && reader->arguments.inputs.types.at) {
-		plumb_trace_shaped(trace, thread_of(reader, event), frame, event->start, end,
-		                   plumb_import_shapes(trace, &reader->arguments.inputs));
+		plumb_trace_shaped(
+			trace, thread_of(reader, event), frame, event->start, end,
+			plumb_import_shapes(trace, &reader->shapes, &reader->arguments.inputs));
 		return;
 	}
 	uint64_t correlation = category == CALL ? known_correlation(correlated) : 0;
