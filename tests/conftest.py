@@ -141,7 +141,7 @@ def pytest_have_the_machine(item, nextitem):
 # ---- a machine that others use, too ----
 
 TRIES = 3
-BUSY = 0.05  # of the time something waited for a processor, or the host gave it to another machine
+BUSY = 0.05  # of the time something waited for a processor or the disk, or the host gave the processor to another machine
 
 
 def waited():
@@ -150,8 +150,9 @@ def waited():
     try:
         steal = int(pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
         seconds += steal / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
-        pressure = pathlib.Path("/proc/pressure/cpu").read_text()
-        seconds += int(re.search(r"^some .*total=(\d+)", pressure, re.M).group(1)) / 1e6
+        for what in ("cpu", "io"):
+            pressure = pathlib.Path(f"/proc/pressure/{what}").read_text()
+            seconds += int(re.search(r"^some .*total=(\d+)", pressure, re.M).group(1)) / 1e6
     except (OSError, AttributeError, IndexError, ValueError):
         pass
     return seconds
