@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,6 +18,11 @@ from _pytest import runner
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
+
+# With PYTHONDONTWRITEBYTECODE each worker would compile all tests again, which takes seconds. Programs that tests start
+# have the environment as it is.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(BUILD / "pycache")
 
 
 def pytest_collect_file(file_path, parent):
