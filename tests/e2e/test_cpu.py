@@ -30,7 +30,7 @@ def ledger(report, source):
 
 @pytest.mark.parametrize("python", matrix(SUPPORTED))
 def test_shares_are_those_of_the_program(record, python):
-    made = record(python, PROGRAMS / "cpu_shares.py", "2.5", options=("--cpu=250", "--no-gpu"))
+    made = record(python, PROGRAMS / "cpu_shares.py", "1.5", options=("--cpu=250", "--no-gpu"))
     truth = json.loads(made.stdout)
     check_shares(made, truth, inclusive(made, truth))
 
@@ -72,7 +72,7 @@ def burners(tmp_path_factory):
 
 def test_shares_by_native_function(record, burners):
     """In the mode without native frames they still tell the place where nothing else does."""
-    made = record(burners / "program", burners / "library.so", "2.5", options=("--cpu=250", "--no-gpu"))
+    made = record(burners / "program", burners / "library.so", "1.5", options=("--cpu=250", "--no-gpu"))
     truth = json.loads(made.stdout)
     assert set(truth) == {"burn_sixty", "burn_thirty", "burn_ten"}
     check_shares(made, truth, inclusive(made, truth, "native"))
