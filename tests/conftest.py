@@ -174,6 +174,7 @@ def pytest_measure_again(item, nextitem):
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for left in reversed(range(TRIES)):
         begin, before = time.monotonic(), waited()
+        item.again = left < TRIES - 1  # for fixtures that keep what they recorded
         reports = runner.runtestprotocol(item, nextitem=nextitem, log=False)
         busy = waited() - before > BUSY * (time.monotonic() - begin)
         again = left and busy and any(report.failed for report in reports)
