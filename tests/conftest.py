@@ -89,7 +89,7 @@ class UnitFailure(Exception):
 # kind may run: most of the time two of the three only wait.
 ALONE = {"test_glimpses.py": "computes", "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too"}
 # So do these, and a busy machine hardly ever disturbs them: they run beside others, but they are measured again, too.
-MEASURE = {*ALONE, "test_cpu.py", "test_iters_samples.py", "test_windows.py", "test_windows_find.py"}
+MEASURE = {*ALONE, "test_cpu.py", "test_iters_samples.py", "test_windows.py", "test_windows_ends.py", "test_windows_find.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
 LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py",
         "test_torture.py", "test_guides.py", "test_cpu.py", "test_python_walker.py", "test_iters_samples.py", "test_modules.py",
