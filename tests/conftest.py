@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,6 +18,11 @@ from _pytest import runner
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
+
+# With PYTHONDONTWRITEBYTECODE each worker would compile all tests again, which takes seconds. Programs that tests start
+# have the environment as it is.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(BUILD / "pycache")
 
 
 def pytest_collect_file(file_path, parent):
@@ -79,13 +85,16 @@ class UnitFailure(Exception):
 
 # ---- two tests at once ----
 
-# What they measure is how processors are shared out. So they come after all other tests, and only one that computes and one
-# that waits may run side by side.
-ALONE = {"test_cpu.py": "computes", "test_glimpses.py": "computes", "test_iters_samples.py": "computes",
-         "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_windows.py": "waits", "test_windows_find.py": "computes"}
+# A processor that does something else spoils what they measure. So they come after all other tests, and only one of each
+# kind may run: most of the time two of the three only wait.
+ALONE = {"test_glimpses.py": "computes", "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too"}
+# So do these, and a busy machine hardly ever disturbs them: they run beside others, but they are measured again, too.
+MEASURE = {*ALONE, "test_cpu.py", "test_iters_samples.py", "test_windows.py", "test_windows_ends.py", "test_windows_find.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
-LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_bad_times.py", "test_modules.py",
-        "test_compiled.py", "test_torture.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_guides.py"]
+LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py",
+        "test_torture.py", "test_guides.py", "test_cpu.py", "test_python_walker.py", "test_iters_samples.py", "test_modules.py",
+        "test_compiled.py", "test_native_walk.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_windows_ends.py",
+        "test_windows_find.py"]
 
 
 @pytest.hookimpl(trylast=True)
@@ -141,7 +150,7 @@ def pytest_have_the_machine(item, nextitem):
 # ---- a machine that others use, too ----
 
 TRIES = 3
-BUSY = 0.05  # of the time something waited for a processor, or the host gave it to another machine
+BUSY = 0.05  # of the time something waited for a processor or the disk, or the host gave the processor to another machine
 
 
 def waited():
@@ -150,8 +159,9 @@ def waited():
     try:
         steal = int(pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
         seconds += steal / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
-        pressure = pathlib.Path("/proc/pressure/cpu").read_text()
-        seconds += int(re.search(r"^some .*total=(\d+)", pressure, re.M).group(1)) / 1e6
+        for what in ("cpu", "io"):
+            pressure = pathlib.Path(f"/proc/pressure/{what}").read_text()
+            seconds += int(re.search(r"^some .*total=(\d+)", pressure, re.M).group(1)) / 1e6
     except (OSError, AttributeError, IndexError, ValueError):
         pass
     return seconds
@@ -159,13 +169,14 @@ def waited():
 
 @pytest.hookimpl(specname="pytest_runtest_protocol")
 def pytest_measure_again(item, nextitem):
-    """A test of ALONE that fails while the machine is busy says nothing: it is run again, and counted as "rerun". On a
+    """A test of MEASURE that fails while the machine is busy says nothing: it is run again, and counted as "rerun". On a
     quiet machine, and at the last try, it has failed. Fixtures of the whole module stay as they are."""
-    if item.path.name not in ALONE:
+    if item.path.name not in MEASURE:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for left in reversed(range(TRIES)):
         begin, before = time.monotonic(), waited()
+        item.again = left < TRIES - 1  # for fixtures that keep what they recorded
         reports = runner.runtestprotocol(item, nextitem=nextitem, log=False)
         busy = waited() - before > BUSY * (time.monotonic() - begin)
         again = left and busy and any(report.failed for report in reports)

@@ -30,7 +30,7 @@ def ledger(report, source):
 
 @pytest.mark.parametrize("python", matrix(SUPPORTED))
 def test_shares_are_those_of_the_program(record, python):
-    made = record(python, PROGRAMS / "cpu_shares.py", "2.5", options=("--cpu=250", "--no-gpu"))
+    made = record(python, PROGRAMS / "cpu_shares.py", "1.5", options=("--cpu=250", "--no-gpu"))
     truth = json.loads(made.stdout)
     check_shares(made, truth, inclusive(made, truth))
 
@@ -72,7 +72,7 @@ def burners(tmp_path_factory):
 
 def test_shares_by_native_function(record, burners):
     """In the mode without native frames they still tell the place where nothing else does."""
-    made = record(burners / "program", burners / "library.so", "2.5", options=("--cpu=250", "--no-gpu"))
+    made = record(burners / "program", burners / "library.so", "1.5", options=("--cpu=250", "--no-gpu"))
     truth = json.loads(made.stdout)
     assert set(truth) == {"burn_sixty", "burn_thirty", "burn_ten"}
     check_shares(made, truth, inclusive(made, truth, "native"))
@@ -182,9 +182,10 @@ def test_waiting_is_told_from_computing(record, any_torch_python):
     def of(name, metric):
         return rows[name]["inclusive"].get(metric, {}).get("sum", 0)
     # Measured at the operator but for its first calls, whose length was not known before.
-    assert 300e6 < of("Sleepy", "wait.time") < int(made.stdout)
+    took = json.loads(made.stdout)
+    assert 300e6 < of("Sleepy", "wait.time") < took["Sleepy"]
     # Looked at from outside, as often as the machine lets it.
-    assert 350e6 < of("a long wait", "wait.time") < 750e6
+    assert 350e6 < of("a long wait", "wait.time") < took["a long wait"] + 150e6
     assert of("a long wait", "cpu.time") < 100e6
     assert of("busy", "cpu.time") > 250e6
     assert of("busy", "wait.time") < 150e6

@@ -229,6 +229,15 @@ def test_each_call_is_in_the_ledger(calls):
 
 # ---- layers ----
 
+@pytest.fixture(scope="module")
+def with_layers(tmp_path_factory):
+    """A run with these layers, once."""
+    @functools.cache
+    def call(layers):
+        return run(sys.executable, "mock_gpu.py", folder=tmp_path_factory.mktemp("layers"), options=["--layers", layers])
+    return call
+
+
 @pytest.mark.parametrize("layers, kinds", [
     ("native", {"native"}),
     ("python", {"python"}),
@@ -237,8 +246,8 @@ def test_each_call_is_in_the_ledger(calls):
     ("operator,native", {"operator", "native"}),
     ("python,native", {"python", "native"}),
 ])
-def test_layers(tmp_path, layers, kinds):
-    made = run(sys.executable, "mock_gpu.py", folder=tmp_path, options=["--layers", layers])
+def test_layers(with_layers, layers, kinds):
+    made = with_layers(layers)
     frames = {made.node(number).kind for number in range(len(made.profile._contexts))}
     assert frames & {"python", "operator", "native"} == kinds
     # Whatever the layers: every kernel is there, and no kernel's time is lost.
@@ -249,9 +258,8 @@ def test_layers(tmp_path, layers, kinds):
                     if made.node(context).kind == "operator"]
 
 
-def test_backward_work_finds_its_forward_line_without_operators(tmp_path):
-    made = run(sys.executable, "mock_gpu.py", folder=tmp_path, options=["--layers", "python"])
-    whole = run(sys.executable, "mock_gpu.py", folder=tmp_path, options=["--layers", "python,operator"])
+def test_backward_work_finds_its_forward_line_without_operators(with_layers):
+    made, whole = with_layers("python"), with_layers("python,operator")
 
     def lines(of):
         found = collections.Counter()

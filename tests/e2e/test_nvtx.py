@@ -187,8 +187,9 @@ def test_many_names_share_one_context_in_the_end(program, tmp_path):
 
 def test_deeper_than_is_kept(program, tmp_path):
     made = run(program, "deep", tmp_path)
-    found = counts(made)
-    assert found['"after"'] == 1, "what comes later is not hurt"
+    found = made.calls()
+    after, = [context for context in found if made.node(context).name == "after"]
+    assert (made.steps(made.node(after)), found[after]) == (['"after"'], 1), "what comes later is not hurt"
     assert sum(found.values()) == 4096 + 1
     ledger = made.ledger("range")
     assert ledger["too_deep"] == 5000 - 4096

@@ -98,6 +98,12 @@ def until(condition, what):
         time.sleep(0.01)
 
 
+def until_gone(pid_file):
+    """Until the process whose number is in the file has ended: what it did last may be seen before."""
+    pid = int(pid_file.read_text())
+    until(lambda: not os.path.exists(f"/proc/{pid}/exe"), "its end")
+
+
 # ---- exit codes ----
 
 @pytest.mark.parametrize("code", [0, 1, 3, 125, 126, 127, 255])
@@ -555,13 +561,14 @@ def test_signal_flushes_gpu_records_before_it_is_sent_on(start, tmp_path):
 
 
 def test_killed_plumb_leaves_the_program_running_and_settle_finishes(start, tmp_path):
-    process = start("sh", "-c", "touch ready; while [ ! -e go ]; do sleep 0.05; done; touch done",
+    process = start("sh", "-c", "echo $$ >ready; while [ ! -e go ]; do sleep 0.05; done; touch done",
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until((tmp_path / "ready").exists, "the start")
     process.kill()
     process.wait()
     (tmp_path / "go").touch()
     until((tmp_path / "done").exists, "the program's end")
+    until_gone(tmp_path / "ready")
     (folder,) = run_folders(tmp_path)
     done = run_command(PLUMB, "settle", "--remove", folder, "-o", "late.plumb", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -570,7 +577,7 @@ def test_killed_plumb_leaves_the_program_running_and_settle_finishes(start, tmp_
 
 
 def test_process_that_outlives_the_program(run, tmp_path):
-    done = run("sh", "-c", "sh -c 'touch began; while [ ! -e go ]; do sleep 0.05; done; touch done' "
+    done = run("sh", "-c", "sh -c 'echo $$ >began; while [ ! -e go ]; do sleep 0.05; done; touch done' "
                ">/dev/null 2>&1 & while [ ! -e began ]; do sleep 0.05; done; exit 2")
     assert done.returncode == 2
     assert "still runs" in done.stderr
@@ -579,7 +586,7 @@ def test_process_that_outlives_the_program(run, tmp_path):
     command = re.search(r"plumb settle --remove (.*)", done.stderr).group()
     (tmp_path / "go").touch()
     until((tmp_path / "done").exists, "its end")
-    time.sleep(0.2)
+    until_gone(tmp_path / "began")
     later = run_command("sh", "-c", command.replace("plumb", str(PLUMB), 1), cwd=tmp_path)
     assert later.returncode == 0, later.stderr
     assert run_folders(tmp_path) == []

@@ -25,6 +25,11 @@ def programs(tmp_path_factory):
     return folder
 
 
+def run_alone(*command):
+    """What the program does without plumb, for which it need not compute for long."""
+    return run_command(*command, env={"COMPUTES": "0.05"})
+
+
 def cpu_time(made):
     """{function: ns} of the program's own functions, and of what plumb puts in brackets."""
     rows = made.report("--by", "native", "--top", "0", *METRIC)["rows"]
@@ -44,7 +49,7 @@ def dropped(made, source="cpu.sample"):
 
 @pytest.mark.parametrize("what", ["alternate", "coroutines", "tiny", "crowded"])
 def test_small_stacks(record, programs, what):
-    alone = run_command(programs / "small_stacks", what)
+    alone = run_alone(programs / "small_stacks", what)
     assert alone.returncode == 0, alone.stdout
     made = record(programs / "small_stacks", what, options=("--cpu=1000",))
     assert made.returncode == 0, (made.stdout, made.stderr)
@@ -119,7 +124,7 @@ def test_a_process_that_computes_nothing_leaves_no_region(record, tmp_path):
 @pytest.mark.parametrize("what", [["masked"], ["handles", OURS], ["waits", OURS], ["waits-all"], ["descriptor"],
                                   ["defaults"], ["handles", 40], ["waits", 40]], ids=lambda w: "-".join(map(str, w)))
 def test_programs_that_use_signals_are_sampled_all_the_same(record, programs, what):
-    alone = run_command(programs / "signals_used", *what)
+    alone = run_alone(programs / "signals_used", *what)
     assert alone.returncode == 0
     made = record(programs / "signals_used", *what, options=("--cpu=250",))
     assert (made.returncode, made.stdout) == (0, alone.stdout)
@@ -129,7 +134,7 @@ def test_programs_that_use_signals_are_sampled_all_the_same(record, programs, wh
 
 
 def test_a_signal_that_nobody_handles_ends_the_program(record, programs):
-    alone = run_command(programs / "signals_used", "kill", OURS)
+    alone = run_alone(programs / "signals_used", "kill", OURS)
     made = record(programs / "signals_used", "kill", OURS, options=("--cpu=250",))
     assert alone.returncode == -OURS and made.returncode == -OURS
 
@@ -152,7 +157,7 @@ def test_time_of_threads_that_the_c_library_did_not_make_is_said(record, program
 
 
 def test_a_program_that_takes_all_signals(record, programs):
-    alone = run_command(programs / "signals_used", "handles-all")
+    alone = run_alone(programs / "signals_used", "handles-all")
     made = record(programs / "signals_used", "handles-all", options=("--cpu=250",))
     assert (made.returncode, made.stdout) == (alone.returncode, alone.stdout)
     assert re.search(r"CPU time was sampled for the first \d+\.\d\d s only: the program uses all real-time signals",
@@ -195,7 +200,7 @@ def test_a_traced_process_gets_no_signal(record, programs, command, shell):
     program = [programs / "signals_used", "masked"]
     if shell:
         program = ["sh", "-c", " ".join(map(str, program)) + "; true"]
-    alone = run_command(*command, *program)
+    alone = run_alone(*command, *program)
     if alone.returncode or "ptrace" in alone.stderr:
         pytest.skip("tracing is not allowed here")
     made = record(*command, *program, options=("--cpu=250",))

@@ -2,6 +2,7 @@
 """Names of native frames: regions written here name places in programs compiled here, and what settle
 makes of each place must be what addr2line says of it: function, inlined calls, file and line."""
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -35,6 +36,12 @@ def compiled(folder, *options, name="program", source="inlines.cpp"):
 
 
 def build_id(path):
+    return build_id_of(path, path.stat())
+
+
+@functools.cache
+def build_id_of(path, _):
+    """Of a file with this stat(): tests ask for each address."""
     found = re.search(r"Build ID: ([0-9a-f]+)", do("readelf", "-n", path))
     return bytes.fromhex(found[1]) if found else b""
 

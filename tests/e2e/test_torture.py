@@ -7,6 +7,7 @@ PLUMB_TORTURE=N runs N times as many of each kind.
 """
 import concurrent.futures
 import errno
+import functools
 import json
 import os
 import random
@@ -41,6 +42,7 @@ def run(words, env, limit=60):
     return done.returncode, done.stdout, done.stderr
 
 
+@functools.cache
 def reference(seed, what, program="program"):
     return run([FOLDER / program, seed, what], clean_environment())
 

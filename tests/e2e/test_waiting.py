@@ -8,15 +8,33 @@ import sys
 
 import pytest
 from conftest import PLUMB, ROOT, clean_environment, run_command
-from plumbtest import PROGRAMS, lines_of
+from plumbtest import PROGRAMS
 from test_mock_gpu import run_profiled
-from test_python_walker import compile_c, matrix
+from test_python_walker import matrix
 
 SUPPORTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 # plumb meets Python when an extension module is loaded (ctypes, in the programs here), or by chance at a
 # sample.
 METRIC = ("--metric", "wait.time")
 OPTIONS = ("--cpu", "--no-gpu")
+# How long a sleep takes, and what else waits (a program that is read from disk), only the program knows: it measures itself,
+# and no test expects less than its sleeps or more than it measured.
+AWAY = """
+import os, time
+took = {}
+def away():
+    "ns that this thread, the main one, was not on a processor since its process began."
+    ticks = int(open("/proc/self/stat").read().rpartition(")")[2].split()[19])
+    return int((time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK") - time.thread_time()) * 1e9)
+def timed(name, function, *arguments):
+    before = away()
+    function(*arguments)
+    took[name] = took.get(name, 0) + away() - before
+def computes(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+"""
+LATE = 0.1e9  # a look that a busy machine delays gives the time since the one before to the line that it finds
 
 
 def waiting(recording, by="python"):
@@ -47,77 +65,6 @@ def samples(recording):
     rows = [row for row in recording.report(*METRIC, "--by", "thread")["ledger"]
             if row["source"] == "wait.sample"]
     return {key: sum(row[key] or 0 for row in rows) for key in ("received", "attributed", "dropped")}
-
-
-@pytest.mark.parametrize("python", matrix(SUPPORTED))
-def test_lines_and_shares(record, python):
-    program = PROGRAMS / "waiting_lines.py"
-    made = record(python, program, options=OPTIONS)
-    assert made.returncode == 0, made.stderr
-    truth, lines = json.loads(made.stdout), lines_of(program)
-    found = waiting(made)
-    whole = sum(truth.values())
-    for name, ns in truth.items():
-        assert abs(found.get(name, 0) - ns) < 0.08 * whole, (name, truth, found)
-    assert found.get("computes", 0) < 0.08 * whole
-    # At the very line, whatever called functions lie below it.
-    at = dict.fromkeys(lines, 0)
-    for path, ns in contexts(made):
-        for kind, name, file, line in path:
-            name = name.rpartition(".")[2]
-            if kind == "python" and file == program.name and name in at:
-                assert line == lines[name], path
-                at[name] += ns
-    assert at == {name: found[name] for name in at}
-    # Two threads, and the report by line names them.
-    threads = [row for row in made.report("--by", "thread", "--top", "0", *METRIC)["rows"]
-               if row["inclusive"].get("wait.time", {}).get("sum", 0) > 0.3e9]
-    assert len(threads) == 2
-    by_line = {row["user_line"] for row in made.report("--by", "line", "--top", "0", *METRIC)["rows"]
-               if row["exclusive"].get("wait.time", {}).get("sum", 0) > 0.02 * whole}
-    assert by_line >= set(lines.values())
-    got = samples(made)
-    assert got["received"] > 20 and got["attributed"] > 0.9 * got["received"] and not got["dropped"]
-
-
-@pytest.fixture(scope="module")
-def line_tables(tmp_path_factory):
-    return compile_c(tmp_path_factory.mktemp("lines") / "lines.so", "-shared", "-fPIC",
-                     str(ROOT / "tests/e2e/lines_shim.c"))
-
-
-COMPARE = r"""
-import ctypes, sys, types
-ours = ctypes.CDLL(sys.argv[1]).plumb_python_line
-ours.restype = ctypes.c_uint32
-ours.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_int32]
-theirs = ctypes.pythonapi.PyCode_Addr2Line
-theirs.argtypes = [ctypes.py_object, ctypes.c_int]
-minor, compared = sys.version_info[1], 0
-def check(code):
-    global compared
-    table = code.co_lnotab if minor < 10 else code.co_linetable
-    for at in range(0, len(code.co_code), 2):
-        want = max(theirs(code, at), 0)
-        got = ours(minor, table, len(table), code.co_firstlineno, at)
-        assert got == want, (code, at, got, want)
-        compared += 1
-    for part in code.co_consts:
-        if isinstance(part, types.CodeType):
-            check(part)
-import argparse, asyncio.base_events, dataclasses, difflib, inspect, typing
-for module in (argparse, asyncio.base_events, dataclasses, difflib, inspect, typing):
-    check(compile(open(module.__file__).read(), module.__file__, "exec"))
-check(compile("x = [\n" + "\n" * 400 + "f(a,\n\n b)\n for a in y]\n" + "\n" * 40000 + "g()", "long", "exec"))
-print(compared)
-"""
-
-
-@pytest.mark.parametrize("python", matrix(SUPPORTED))
-def test_line_tables_as_the_interpreter_reads_them(python, line_tables):
-    done = run_command(python, "-c", COMPARE, line_tables)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20000
 
 
 def test_nothing_is_interrupted_by_looks(record, tmp_path):
@@ -188,17 +135,17 @@ def test_measured_waiting_is_not_counted_twice(record, any_torch_python, tmp_pat
 def test_pauses_are_left_out(record, tmp_path):
     program = tmp_path / "pauses.py"
     program.write_text(
-        "import ctypes, sys, time\n"
+        AWAY + "import ctypes, sys\n"
         f"sys.path.insert(0, {str(ROOT / 'python')!r})\n"
         "import plumb\n"
-        "def computes():\n"
-        "    end = time.thread_time() + 0.05\n"
-        "    while time.thread_time() < end: pass\n"
         "def seen(): time.sleep(0.4)\n"
         "def unseen(): time.sleep(0.6)\n"
-        "computes()\nseen()\nplumb.stop()\nunseen()\nplumb.start()\nseen()\n")
-    found = waiting(record(sys.executable, program, options=OPTIONS))
-    assert abs(found["seen"] - 0.8e9) < 0.08e9
+        "computes(0.05)\n"
+        "timed('seen', seen)\nplumb.stop()\nunseen()\nplumb.start()\ntimed('seen', seen)\n"
+        "print(took['seen'])\n")
+    made = record(sys.executable, program, options=OPTIONS)
+    found = waiting(made)
+    assert 0.72e9 < found["seen"] < int(made.stdout) + LATE
     assert found.get("unseen", 0) < 0.05e9
 
 
@@ -207,25 +154,22 @@ def test_children(record, python, tmp_path):
     """Forked and spawned, each waits at a line of its own; the parent where it joins them."""
     program = tmp_path / "children.py"
     program.write_text(
-        "import ctypes, multiprocessing, os, time\n"
-        "def computes():\n"
-        "    end = time.thread_time() + 0.04\n"
-        "    while time.thread_time() < end: pass\n"
+        AWAY + "import ctypes, multiprocessing\n"
         "def forked():\n"
-        "    computes()\n    time.sleep(0.5)\n"
+        "    computes(0.04)\n    timed('forked', time.sleep, 0.5)\n    print('forked', took['forked'], flush=True)\n"
         "def spawned():\n"
-        "    computes()\n    time.sleep(0.5)\n"
+        "    computes(0.04)\n    timed('spawned', time.sleep, 0.5)\n    print('spawned', took['spawned'], flush=True)\n"
         "def joins(process):\n"
         "    process.start()\n    process.join()\n"
         "if __name__ == '__main__':\n"
-        "    computes()\n"
+        "    computes(0.04)\n"
         "    joins(multiprocessing.get_context('fork').Process(target=forked))\n"
         "    joins(multiprocessing.get_context('spawn').Process(target=spawned))\n")
     made = record(python, program, options=OPTIONS)
     assert made.returncode == 0, made.stderr
-    found = waiting(made)
-    assert abs(found["forked"] - 0.5e9) < 0.06e9
-    assert abs(found["spawned"] - 0.5e9) < 0.06e9
+    found, truth = waiting(made), dict(map(str.split, made.stdout.splitlines()))
+    for name in ("forked", "spawned"):
+        assert 0.44e9 < found[name] < int(truth[name]) + LATE
     assert found["joins"] > 0.95e9
 
 
@@ -233,19 +177,16 @@ def test_a_program_that_becomes_another(record, tmp_path):
     """The region of the one before is not looked at any more."""
     program = tmp_path / "becomes.py"
     program.write_text(
-        "import ctypes, os, sys, time\n"
-        "def computes():\n"
-        "    end = time.thread_time() + 0.04\n"
-        "    while time.thread_time() < end: pass\n"
+        AWAY + "import ctypes, sys\n"
         "def first():\n    time.sleep(0.3)\n"
         "def second():\n    time.sleep(0.5)\n"
-        "computes()\n"
-        "if len(sys.argv) > 1: second()\n"
-        "else: first(); os.execv(sys.executable, [sys.executable, __file__, 'again'])\n")
+        "computes(0.04)\n"
+        "if len(sys.argv) > 1: timed('second', second); print(sys.argv[1], took['second'], away())\n"
+        "else: timed('first', first); os.execv(sys.executable, [sys.executable, __file__, str(took['first'])])\n")
     made = record(sys.executable, program, options=OPTIONS)
-    found = waiting(made)
-    assert abs(found["first"] - 0.3e9) < 0.09e9 and abs(found["second"] - 0.5e9) < 0.09e9
-    assert sum(ns for _, ns in contexts(made)) < 1.0e9
+    found, (first, second, whole) = waiting(made), map(int, made.stdout.split())
+    assert 0.21e9 < found["first"] < first + LATE and 0.41e9 < found["second"] < second + LATE
+    assert sum(ns for _, ns in contexts(made)) < whole + LATE
 
 
 @pytest.mark.parametrize("python", matrix(SUPPORTED))
@@ -284,68 +225,6 @@ def test_a_thread_state_that_is_gone_is_not_believed(record, python, tmp_path):
     assert "waits" not in waiting(made)
 
 
-def test_many_threads_take_turns(record, any_torch_python, tmp_path):
-    """All their time is told; its place for those whose turn came."""
-    program = tmp_path / "many.py"
-    program.write_text(
-        "import threading, time, torch\n"
-        "x = torch.ones(2)\n"
-        "def waits():\n"
-        "    torch.neg(x)\n"
-        "    stop.wait()\n"
-        "stop = threading.Event()\n"
-        "threads = [threading.Thread(target=waits) for _ in range(400)]\n"
-        "[t.start() for t in threads]\n"
-        "begin = time.monotonic_ns()\n"
-        "time.sleep(3)\n"
-        "print(time.monotonic_ns() - begin)\n"
-        "stop.set()\n"
-        "[t.join() for t in threads]\n")
-    made = record(any_torch_python, program, options=(*OPTIONS, "--limit", "1G"))
-    assert made.returncode == 0, made.stderr
-    whole, found, unseen = 400 * int(made.stdout), waiting(made), waiting(made, "native")
-    seen = found["waits"]
-    assert seen > 0.2 * whole  # on a busy machine turns come late
-    assert 0.9 * whole < seen + unseen.get("[waiting]", 0) < 1.25 * whole
-
-
-def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
-    """As long as the program itself finds: in the worker each item's sleep, and what the loop did not compute."""
-    program = tmp_path / "loads.py"
-    program.write_text(
-        "import json, time, torch\n"
-        "from torch.utils.data import DataLoader, Dataset\n"
-        "class Slow(Dataset):\n"
-        "    def __len__(self): return 30\n"
-        "    def __getitem__(self, i):\n"
-        "        begin = time.monotonic_ns()\n"
-        "        time.sleep(0.05)  # @item\n"
-        "        return time.monotonic_ns() - begin\n"
-        "if __name__ == '__main__':\n"
-        "    loader = DataLoader(Slow(), batch_size=2, num_workers=1, multiprocessing_context='fork')\n"
-        "    item, batch = 0, time.monotonic_ns() - time.thread_time_ns()\n"
-        "    for slept in loader:  # @batch\n"
-        "        item += int(slept.sum())\n"
-        "    print(json.dumps({'item': item, 'batch': time.monotonic_ns() - time.thread_time_ns() - batch}))\n")
-    made = record(torch_python, program, options=OPTIONS,
-                  env={"OMP_NUM_THREADS": "1"})
-    assert made.returncode == 0, made.stderr
-    truth = json.loads(made.stdout)
-    lines, at = lines_of(program), {}
-    for path, ns in contexts(made):
-        mine = [line for kind, _, file, line in path if kind == "python" and file == program.name]
-        names = [name.rpartition(".")[2] for kind, name, _, _ in path]
-        if mine:
-            # A forked worker's stack begins with its parent's.
-            key = (mine[-1], "_worker_loop" in names)
-            at[key] = at.get(key, 0) + ns
-    assert 0.85 * truth["item"] < at[lines["item"], True] < 1.05 * truth["item"], truth
-    assert 0.7 * truth["batch"] < at[lines["batch"], False] < 1.05 * truth["batch"], truth
-    by_line = made.report("--by", "line", "--top", "0", *METRIC)["rows"]
-    # The thread that feeds the worker waits as long, at no line of the program.
-    assert {row["user_line"] for row in by_line[:3]} >= {lines["item"], lines["batch"]}
-
-
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv here")
 def test_memory_that_may_not_be_read_is_said(tmp_path):
     program = tmp_path / "private.py"
@@ -368,61 +247,22 @@ def test_memory_that_may_not_be_read_is_said(tmp_path):
     assert rows["[waiting]"]["exclusive"]["wait.time"]["sum"] > 0.4e9
 
 
-def test_lines_inside_ranges_and_operators(record, torch_python, tmp_path):
-    program = tmp_path / "inside.py"
-    program.write_text(
-        "import time, torch\n"
-        "class Once(torch.autograd.Function):\n"
-        "    @staticmethod\n"
-        "    def forward(context, x):\n"
-        "        time.sleep(0.3)  # @operator\n"
-        "        return x * 1\n"
-        "    @staticmethod\n"
-        "    def backward(context, gradient): return gradient\n"
-        "def helper():\n"
-        "    time.sleep(0.3)  # @helper\n"
-        "def main():\n"
-        "    Once.apply(torch.ones(2))  # @call\n"
-        "    with torch.autograd.profiler.record_function('outer'):\n"
-        "        time.sleep(0.3)  # @outer\n"
-        "        with torch.autograd.profiler.record_function('inner'):\n"
-        "            time.sleep(0.3)  # @inner\n"
-        "            helper()\n"
-        "main()\n")
-    made, lines, found = record(torch_python, program, options=OPTIONS), lines_of(program), {}
-    for path, ns in contexts(made):
-        steps = []
-        for kind, name, file, line in path:
-            if kind in ("operator", "range"):
-                steps.append(name)
-            elif file == program.name and line in lines.values():
-                steps.append(next(mark for mark in lines if lines[mark] == line))
-        if steps:
-            key = " > ".join(steps)
-            found[key] = found.get(key, 0) + ns
-    for path in ("call > Once > operator", "outer > outer", "outer > inner > inner",
-                 "outer > inner > helper"):
-        # A look that a busy machine delays gives the time since the one before to the line that it finds.
-        assert abs(found.get(path, 0) - 0.3e9) < 0.12e9, (path, found)
-    assert abs(sum(found.values()) - 1.2e9) < 0.2e9, found
-
-
 @pytest.mark.parametrize("python", matrix(["3.9", "3.10", "3.11", "3.12", "3.13"]))
 def test_an_interpreter_inside_another(record, python, tmp_path):
     """The thread state is the one that the interpreter itself names: the inner's or the outer's."""
     program = tmp_path / "inner.py"
     program.write_text(
-        "import ctypes, time\n"
+        AWAY + "import ctypes\n"
         "try: import _interpreters as interpreters\n"
         "except ImportError: import _xxsubinterpreters as interpreters\n"
-        "end = time.thread_time() + 0.04\n"
-        "while time.thread_time() < end: pass\n"
+        "computes(0.04)\n"
         "def runs():\n"
         "    interpreters.run_string(interpreters.create(), 'import time; time.sleep(0.5)')\n"
-        "runs()\n")
+        "runs()\n"
+        "print(away())\n")
     made = record(python, program, options=OPTIONS)
     assert made.returncode == 0, made.stderr
-    assert abs(sum(ns for _, ns in contexts(made)) - 0.5e9) < 0.1e9
+    assert 0.4e9 < sum(ns for _, ns in contexts(made)) < int(made.stdout) + LATE
     assert not samples(made)["dropped"]
     found = waiting(made)
     assert max(ns for name, ns in found.items() if name in ("runs", "<module>")) > 0.4e9
@@ -434,5 +274,6 @@ def test_a_driver_call_is_counted_once(tmp_path):
                         options=("--cpu",))
     stats = made.profile._stats("wait.time")[0]
     calls = {made.node(number).name: stat[0] for number, stat in stats.items()}
-    assert abs(calls["cuCtxSynchronize"] - 0.5e9) < 0.1e9
-    assert 0.15e9 < calls.get("[waiting]", 0) < 0.35e9
+    whole = made.profile.run.wall_ns  # 0.5 s in the call, 0.3 s asleep, and what the machine makes of it
+    assert 0.4e9 < calls["cuCtxSynchronize"] < whole - 0.3e9
+    assert 0.15e9 < calls.get("[waiting]", 0) < whole - 0.5e9

@@ -158,14 +158,17 @@ def test_without_plumb_run_settle_says_that_windows_are_unknown(tmp_path):
     while not (alive.exists() and alive.read_text()):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.02)
+    pid = int(alive.read_text())
     process.kill()
     process.wait()
     alive.unlink()
     while not (tmp_path / "done.until_gone.json").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    while os.path.exists(f"/proc/{pid}/exe"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     folder, = tmp_path.glob(".plumb-*.run")
-    time.sleep(0.3)  # the program ends
     done = run_command(PLUMB, "settle", folder, "-o", tmp_path / "late.plumb")
     assert done.returncode == 0, done.stderr
     assert "the windows of the run are unknown" in done.stderr

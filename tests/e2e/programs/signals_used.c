@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that has its own business with signals while it computes for half a second in `work`.
- * It prints the same with and without a profiler.
+ * It prints the same with and without a profiler, and however long it computes: with COMPUTES in
+ * the environment for that part of the time.
  *
  *   signals_used masked      blocks all signals, by the C library
  *   signals_used blocked     blocks all signals, by the kernel's call
@@ -30,6 +31,7 @@
 
 static volatile double sink;
 static volatile sig_atomic_t got;
+static double part = 1;
 
 __attribute__((noinline, noclone)) void
 work(double seconds)
@@ -41,7 +43,7 @@ work(double seconds)
 			sink = sink * 0.5 + i;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	} while ((double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9 <
-	         seconds);
+	         seconds * part);
 }
 
 static void
@@ -169,6 +171,8 @@ main(int words, char **word)
 	int number = words > 2 ? atoi(word[2]) : 0, failed = 0, handled = 0;
 	sigset_t all;
 	sigfillset(&all);
+	if (getenv("COMPUTES"))
+		part = atof(getenv("COMPUTES"));
 	if (!strcmp(what, "masked")) {
 		pthread_sigmask(SIG_BLOCK, &all, NULL);
 		work(0.5);

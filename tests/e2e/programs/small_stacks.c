@@ -9,7 +9,7 @@
  *
  * No stack has a guard page: what lies below it has a known pattern, and so has its unused part.
  * Prints "used BYTES of BYTES, kernel BYTES" and ends with 1 when something below a stack was
- * changed.
+ * changed. With COMPUTES in the environment it computes for that part of the time.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -20,16 +20,17 @@
 #include <time.h>
 #include <ucontext.h>
 
-enum { SIZE = 8192, BELOW = 65536, THREADS = 3, PATTERN = 0x5a, TINY = 2048 };
+enum { MOST = 65536, BELOW = 65536, THREADS = 3, PATTERN = 0x5a, TINY = 2048, HANDLERS = 2048 };
 #define SECONDS 0.4
 
 struct area {
 	unsigned char below[BELOW];
-	_Alignas(64) unsigned char stack[SIZE];
+	_Alignas(64) unsigned char stack[MOST]; /* of which `size` is used */
 };
 static struct area areas[THREADS];
-static size_t used[THREADS];
+static size_t used[THREADS], size = 8192;
 static volatile double sink;
+static double part = 1;
 
 __attribute__((noinline, noclone)) void
 compute(double seconds)
@@ -41,7 +42,7 @@ compute(double seconds)
 			sink = sink * 0.5 + i;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	} while ((double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9 <
-	         seconds);
+	         seconds * part);
 }
 
 static void
@@ -55,15 +56,15 @@ check(int which)
 		}
 	}
 	size_t free = 0;
-	while (free < SIZE && area->stack[free] == PATTERN)
+	while (free < size && area->stack[free] == PATTERN)
 		free++;
-	used[which] = SIZE - free;
+	used[which] = size - free;
 }
 
 static void
-set_alternate(void *memory, size_t size)
+set_alternate(void *memory, size_t bytes)
 {
-	stack_t stack = { .ss_sp = memory, .ss_size = size };
+	stack_t stack = { .ss_sp = memory, .ss_size = bytes };
 	if (sigaltstack(&stack, NULL)) {
 		perror("sigaltstack");
 		exit(3);
@@ -74,7 +75,7 @@ static void *
 alternate(void *data)
 {
 	int which = (int)(size_t)data;
-	set_alternate(areas[which].stack, SIZE);
+	set_alternate(areas[which].stack, size);
 	compute(SECONDS);
 	check(which);
 	return NULL;
@@ -94,7 +95,7 @@ run_coroutine(int which)
 {
 	getcontext(&inside);
 	inside.uc_stack.ss_sp = areas[which].stack;
-	inside.uc_stack.ss_size = SIZE;
+	inside.uc_stack.ss_size = size;
 	inside.uc_link = &back;
 	makecontext(&inside, coroutine, 0);
 	swapcontext(&back, &inside);
@@ -122,7 +123,12 @@ int
 main(int count, char **words)
 {
 	const char *what = count > 1 ? words[1] : "";
+	unsigned long kernel = getauxval(51); /* what it may push for a signal: 12 KB with AMX */
+	if (kernel + HANDLERS > size)
+		size = kernel + HANDLERS;
 	memset(areas, PATTERN, sizeof areas);
+	if (getenv("COMPUTES"))
+		part = atof(getenv("COMPUTES"));
 	if (!strcmp(what, "alternate")) {
 		pthread_t threads[THREADS];
 		for (size_t i = 0; i < THREADS; i++)
@@ -137,7 +143,7 @@ main(int count, char **words)
 		compute(SECONDS);
 	} else if (!strcmp(what, "crowded")) {
 		struct sigaction action = { .sa_handler = crowded, .sa_flags = SA_ONSTACK };
-		set_alternate(areas[0].stack, SIZE);
+		set_alternate(areas[0].stack, size);
 		sigaction(SIGUSR1, &action, NULL);
 		raise(SIGUSR1);
 		check(0);
@@ -147,6 +153,6 @@ main(int count, char **words)
 	size_t most = 0;
 	for (int i = 0; i < THREADS; i++)
 		most = used[i] > most ? used[i] : most;
-	printf("used %zu of %d, kernel %lu\n", most, SIZE, getauxval(51));
+	printf("used %zu of %zu, kernel %lu\n", most, size, kernel);
 	return 0;
 }
