@@ -149,7 +149,7 @@ plumb_count_launch(const void *function)
 	at = atomic_fetch_add_explicit(&header->count, 1, memory_order_relaxed);
 	if (plumb_unlikely(at >= atomic_load_explicit(&header->room, memory_order_acquire)))
 		return;
-	entries[at] = plumb_launches_entry(plumb_clock_ns() - header->start, function);
+	entries[at] = plumb_launch_entry(plumb_clock_ns() - header->start, function);
 	if (plumb_unlikely(at % CHUNK == CHUNK / 2))
 		make_room();
 }

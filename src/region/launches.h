@@ -5,7 +5,7 @@
  * only the first `room` entries have a place on the disk: pages are made present before they are
  * written, so a full disk ends the counting and nothing else.
  *
- *   struct plumb_launches_header | uint64_t entries[]
+ *   struct plumb_launches_header | uint64_t entries[]          (base/launch_entry.h)
  *
  * Everything in it is untrusted input to a reader.
  */
@@ -14,6 +14,8 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+#include "base/launch_entry.h"
 
 /* The variable that tells the counter where its files go: what they begin with. Unset: it counts
  * nothing. "<that><pid>-<number>.launches" is the file of a process. */
@@ -36,30 +38,5 @@ struct plumb_launches_header {
 	_Atomic uint64_t room;  /* entries that may be written */
 };
 _Static_assert(sizeof(struct plumb_launches_header) <= PLUMB_LAUNCHES_HEADER_SIZE, "one page");
-
-/* An entry: ns since `start`, and a mark of what was launched. The marks of one function are the
- * same in one process, and two functions rarely have the same. 0: not written. */
-#define PLUMB_LAUNCHES_MARK_BITS 16
-
-static inline uint64_t
-plumb_launches_entry(uint64_t ns, const void *function)
-{
-	uint64_t mark = ((uint64_t)(uintptr_t)function * UINT64_C(0x9e3779b97f4a7c15)) >>
-	                (64 - PLUMB_LAUNCHES_MARK_BITS);
-
-	return ns << PLUMB_LAUNCHES_MARK_BITS | (mark ? mark : 1);
-}
-
-static inline uint64_t
-plumb_launches_ns(uint64_t entry)
-{
-	return entry >> PLUMB_LAUNCHES_MARK_BITS;
-}
-
-static inline uint16_t
-plumb_launches_mark(uint64_t entry)
-{
-	return (uint16_t)entry;
-}
 
 #endif
