@@ -86,6 +86,7 @@ plumb_cost_loop_find(const struct plumb_profile *p, struct plumb_cost_loop *loop
 	plumb_window_sums_free(&sums);
 	if (best == PLUMB_NONE)
 		return 0;
+	loop->window = best;
 	take_stretches(p, best, loop);
 	if (loop->end_ns > loop->start_ns)
 		loop->process = p->windows[best].process;
@@ -208,6 +209,32 @@ is_alike(const struct alike *a, const struct range *range, const struct plumb_co
 	return true;
 }
 
+/* How many launches of RUN repeat with the period of RANGE, around it where it begins at FROM. */
+static uint64_t
+extent_of(const struct plumb_cost_run *run, const struct range *range, uint64_t from)
+{
+	uint64_t period = (uint64_t)range->step, begin = from, end = from + range->count;
+
+	while (begin > 0 && mark_of(run, begin - 1) == mark_of(run, begin - 1 + period))
+		begin--;
+	while (end < run->timed && mark_of(run, end) == mark_of(run, end - period))
+		end++;
+	return end - begin;
+}
+
+/* The loop has as many steps in RUN as in FIRST, as far as one can tell. */
+static bool
+has_same_steps(const struct range *range, const struct plumb_cost_run *first,
+               const struct plumb_cost_run *run, uint64_t from)
+{
+	double more;
+
+	if (!range->is_exact)
+		return true;
+	more = (double)extent_of(run, range, from) - (double)extent_of(first, range, range->from);
+	return fabs(more) < range->step;
+}
+
 /* Where RANGE begins in RUN; -1: nowhere. The launches of several threads take turns at random:
  * if there are as many as in the FIRST run, they are taken for the same. */
 static int64_t
@@ -219,12 +246,11 @@ find_place(const struct alike *a, const struct range *range, const struct plumb_
 
 	if (!more)
 		return range->from + range->count <= run->timed ? begin : -1;
-	/* Another number of steps: the end of the loop is like its beginning. */
-	if (range->is_exact && more % (int64_t)range->step == 0)
+	if (!is_alike(a, range, run, begin += more) &&
+	    !is_alike(a, range, run, begin = (int64_t)range->from))
 		return -1;
-	if (is_alike(a, range, run, begin + more))
-		return begin + more;
-	return is_alike(a, range, run, begin) ? begin : -1;
+	/* Where the number of steps differs, the end of the loop is like its beginning. */
+	return has_same_steps(range, first, run, (uint64_t)begin) ? begin : -1;
 }
 
 /* ---- times ---- */

@@ -19,6 +19,7 @@
 /* The main loop of the process with the lowest rank that has it. */
 struct plumb_cost_loop {
 	uint32_t process;         /* PLUMB_NONE: there is no loop, or nobody knows its iterations */
+	uint32_t window;          /* its row in the profile */
 	int64_t start_ns, end_ns; /* its longest stretch */
 	double step_ns;           /* an iteration, about */
 };
