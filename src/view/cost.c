@@ -41,7 +41,7 @@ estimated(const struct plumb_profile *p)
 		return a;
 	}
 	if (plumb_cost_estimate_find(p, &e, &error) < 0) {
-		a.why = "out of memory";
+		a.why = "it could not be computed";
 		return a;
 	}
 	a.why = e.why;
