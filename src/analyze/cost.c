@@ -410,6 +410,24 @@ launches_differ(const struct comparison *c, uint32_t count, char *why)
 	return false;
 }
 
+/* Were the launches of RANGE timed in each run? In another one they may lie elsewhere. */
+static bool
+are_timed(const struct comparison *c, uint32_t count, char *why)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		const struct plumb_cost_run *run = &c->runs[i];
+
+		if (run->timed == run->launches || run->timed >= c->range.from + c->range.count)
+			continue;
+		snprintf(why, PLUMB_COST_WHY,
+		         "only the first %" PRIu64 " of %" PRIu64 " launches of run %" PRIu32
+		         " (%s) could be timed; is the disk full?",
+		         run->timed, run->launches, i + 1, kind_of(run));
+		return false;
+	}
+	return true;
+}
+
 /* False: some run did other work, or there is no memory (then WHY stays empty). */
 static bool
 find_places(struct comparison *c, uint32_t count, char *why)
@@ -417,7 +435,7 @@ find_places(struct comparison *c, uint32_t count, char *why)
 	struct alike a = { .first = calloc(c->range.count, sizeof *a.first),
 		           .other = calloc(c->range.count, sizeof *a.other),
 		           .last = calloc(MARKS, sizeof *a.last) };
-	bool found = a.first && a.other && a.last;
+	bool found = a.first && a.other && a.last && are_timed(c, count, why);
 
 	if (found)
 		find_distances(&c->runs[0], c->range.from, c->range.count, a.last, a.first);

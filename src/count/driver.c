@@ -129,9 +129,9 @@ replace(const char *symbol, void **found, int version, cuuint64_t flags)
 		                      *found);
 		return;
 	}
-	for (int i = 0; i < LAUNCH_FUNCTIONS; i += 2)
+	for (int i = 0; i < LAUNCH_FUNCTIONS; i++)
 		if (!strcmp(symbol, table[i].name)) {
-			*found = answer_asked(&table[i + own_stream], *found);
+			*found = answer_asked(&table[own_stream ? i | 1 : i], *found);
 			return;
 		}
 }

@@ -286,9 +286,14 @@ compare(struct plumb_measure *m, const struct plumb_profile *profile, struct plu
 		files[i] = find_launches(m, i, &wanted);
 		if (files[i].header)
 			take_launches(&m->runs[i], &files[i]);
+		else if (files[0].header)
+			give_up(m,
+			        "the launches of run %u (%s plumb) were not counted: there were "
+			        "none, or the disk is full",
+			        i + 1, m->runs[i].recorded ? "with" : "without");
 		wanted.pid = PLUMB_UNKNOWN; /* each run has its own */
 	}
-	if (!code)
+	if (!code && !m->why[0])
 		code = plumb_cost_compare(&loop, m->runs, m->number, cost, m->why, error);
 	for (uint32_t i = 0; files && i < m->number; i++)
 		if (files[i].header)
