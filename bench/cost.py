@@ -109,7 +109,7 @@ def table(rows):
         out.append(f"| {workload} | {plain} | {text_of(measured)} | {text_of(estimated)} | "
                    f"{'–' if share is None else f'{share:.2f}'} | {verdict} |")
     known = sum(verdict in ("yes", "**no**") for verdict in verdicts)
-    out += ["", f"{verdicts.count('yes')} of {known} estimates are within a third; {len(rows) - known} workloads tell nothing."]
+    out += ["", f"{verdicts.count('yes')} of {known} estimates are within a third; workloads that tell nothing: {len(rows) - known}."]
     return "\n".join(out) + "\n"
 
 

@@ -25,7 +25,7 @@
 #define PARTS 10        /* of a loop, each of which must have the same launches … */
 #define PART_SAME 0.95  /* … but for so many: two functions may have one mark */
 #define PERIOD_SAME 0.9 /* launches that are repeated after one step */
-#define PERIOD_LOOKS 20000
+#define PERIOD_LOOKS 2000
 
 /* ---- the loop ---- */
 
@@ -138,12 +138,15 @@ range_of(const struct plumb_cost_loop *loop, const struct plumb_cost_run *run)
 static double
 repeated_after(const struct plumb_cost_run *run, const struct range *range, uint64_t period)
 {
-	uint64_t left = range->count - period, stride = left / PERIOD_LOOKS + 1;
-	uint64_t same = 0, looked = 0;
+	uint64_t left = range->count - period, same = 0;
+	uint64_t looks = left < PERIOD_LOOKS ? left : PERIOD_LOOKS;
 
-	for (uint64_t i = period; i < range->count; i += stride, looked++)
+	/* Spread over all of it, and not at the same place of each step. */
+	for (uint64_t k = 0; k < looks; k++) {
+		uint64_t i = period + (looks < left ? k * UINT64_C(2654435761) % left : k);
 		same += mark_of(run, range->from + i) == mark_of(run, range->from + i - period);
-	return looked ? (double)same / (double)looked : 0;
+	}
+	return looks ? (double)same / (double)looks : 0;
 }
 
 /* Makes the step a whole number of launches, if they repeat after about that many. */

@@ -132,6 +132,23 @@ test_a_known_cost(void **state)
 	assert_in_range(m.cost.steps, 900, 992);
 }
 
+/* Most of a step is one layer, again and again: a step is not a layer more or less. */
+static void
+test_steps_of_like_layers(void **state)
+{
+	struct program p = usual;
+	struct made m;
+	(void)state;
+
+	p.kernels = 1203;
+	p.steps = 100;
+	p.launch_ns = 10000;
+	make_all(&m, 3, &p, &p);
+	compare(&m, 3);
+	assert_true(llabs(m.cost.plain_ns - 12030000) < 100);
+	assert_true(fabs(m.cost.ratio - 1) < 1e-6);
+}
+
 static void
 test_one_pair_has_no_interval(void **state)
 {
@@ -285,6 +302,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_a_known_cost),
+		T(test_steps_of_like_layers),
 		T(test_one_pair_has_no_interval),
 		T(test_another_start_up_is_passed_over),
 		T(test_another_end_is_passed_over),
