@@ -47,15 +47,18 @@ make(struct made *m, uint32_t number, const struct program *p)
 
 	for (uint32_t i = 0; i < count; i++) {
 		bool loop = i >= p->start && i < p->start + p->steps * p->kernels;
-		/* Another run has its functions elsewhere. */
-		const char *function =
-			loop ? &functions[(i - p->start) % p->kernels] : &functions[20 + i % 13];
+		/* A layer has seven kernels; the last three of a long step come once. */
+		uint32_t place = (i - p->start) % p->kernels;
+		place = place < 1200 ? place % KERNELS : place - 1190;
+		const char *function = loop ? &functions[place] : &functions[20 + i % 13];
 		if (loop && p->by_turns && (i - p->start) % p->kernels < 2) {
 			if ((i - p->start) % p->kernels == 0)
 				seed = seed * 1103515245 + 12345;
 			function = &functions[((i - p->start) % p->kernels) ^ (seed >> 16 & 1)];
 		}
-		entries[i] = plumb_launch_entry((uint64_t)now, function + 4096 * number);
+		/* Another run has its functions elsewhere. */
+		uintptr_t address = (uintptr_t)function + 4096 * number;
+		entries[i] = plumb_launch_entry((uint64_t)now, (const void *)address);
 		now += loop ? p->launch_ns : 50000;
 	}
 	m->entries[number] = entries;
