@@ -58,6 +58,7 @@ plumb_program_prepare(struct plumb_program *program)
 void
 plumb_program_again(struct plumb_program *program, const struct plumb_program *first)
 {
+	const struct timespec now = { 0 };
 	sigset_t set;
 	*program = (struct plumb_program){
 		.mask = first->mask, .pipe = first->pipe, .child = first->child, .size = first->size
@@ -65,6 +66,11 @@ plumb_program_again(struct plumb_program *program, const struct plumb_program *f
 	/* plumb_program_patience may have let one through. */
 	signals_of_interest(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* A new program would not get it. */
+	sigdelset(&set, SIGCHLD);
+	for (size_t i = 0; i < COUNT(handed_on); i++)
+		sigdelset(&set, handed_on[i]);
+	program->interrupted = sigtimedwait(&set, NULL, &now) > 0;
 }
 
 void

@@ -48,7 +48,8 @@ struct plumb_program {
  * signals that a terminal or a supervisor sends. Call it before the first line is printed. */
 void plumb_program_prepare(struct plumb_program *program);
 
-/* As plumb_program_prepare, for another program after the FIRST one, which has ended. */
+/* As plumb_program_prepare, for another program after the FIRST one, which has ended. It is
+ * `interrupted` if a signal that ends programs came when no program ran. */
 void plumb_program_again(struct plumb_program *program, const struct plumb_program *first);
 
 /* Starts ARGV with ENVIRONMENT. Negative: it cannot be executed. ERROR then says why, and exit_code

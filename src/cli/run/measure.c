@@ -124,6 +124,8 @@ plumb_measure_next(struct plumb_measure *m, struct plumb_program *program)
 {
 	uint32_t pair = (m->number - 1) / 2;
 
+	if (program->interrupted && m->number <= 2 * m->pairs)
+		give_up(m, "it was interrupted after run %u of %u", m->number, 2 * m->pairs + 1);
 	if (m->why[0] || m->number > 2 * m->pairs)
 		return false;
 	m->recorded = (m->number - 1 + pair) % 2 == 0;
