@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-#: make            build/plumb and build/libplumb.so
+#: make            build/plumb, build/libplumb.so and build/plumb-counter.so
 #: make demo       profiles examples/train.py; installs what is missing (Debian, Ubuntu)
 #: make test       runs every test; installs what is missing (Debian, Ubuntu); with PLUMB_FUZZ_SECONDS=N it also fuzzes
 #:                 each target for N seconds
@@ -69,6 +69,9 @@ COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(S
 TOOL := $(wildcard $(patsubst %,src/%/*.c,base region model model/* store settle import import/* analyze analyze/* \
                                           export watch view cli cli/*))
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
+# The counter of launches shares the dlsym hook with the collector, and nothing else.
+COUNT := $(wildcard src/count/*.c) src/collect/dlsym.c
+COUNT_OBJECTS := $(COUNT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 
 # With ccache, what was compiled before is not compiled again, in this folder or another clone. Its debug information may
@@ -82,7 +85,7 @@ Q := $(if $(V),,@)
 say = @$(if $(V),:,echo '  $(1)  $(@:$(BUILD)/%=%)')
 
 # The collector first: its link takes one core for seconds, while the other compiles the tool.
-all: $(BUILD)/libplumb.so $(BUILD)/plumb
+all: $(BUILD)/libplumb.so $(BUILD)/plumb-counter.so $(BUILD)/plumb
 
 # COLLECT_CC=scripts/zig-cc compiles the collector for glibc 2.28, whatever this machine has.
 COLLECT_CC ?= $(CC)
@@ -106,12 +109,17 @@ LTO := -flto -flto-partition=one -ffat-lto-objects
 LTO := $(shell $(COLLECT_CC) $(LTO) -x c -S -o /dev/null /dev/null 2>/dev/null && echo '$(LTO)')
 endif
 endif
-KINDS := libplumb plumb collect tool tests unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
-COMMAND_libplumb = $(COLLECT_CC) $(COLLECT_OBJECTS) $(OPT) $(or $(LTO),-fno-lto) -shared $(LDFLAGS) \
-                   -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
+KINDS := libplumb counter plumb collect tool tests unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
+preloaded = $(COLLECT_CC) $(1) $(OPT) $(or $(LTO),-fno-lto) -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now \
+            -Wl,--no-undefined -ldl -lpthread
+COMMAND_libplumb = $(call preloaded,$(COLLECT_OBJECTS))
 $(BUILD)/libplumb.so: $(COLLECT_OBJECTS) $(BUILD)/commands/libplumb
 	$(call say,LINK)
 	$(Q)$(COMMAND_libplumb) -o $@
+COMMAND_counter = $(call preloaded,$(COUNT_OBJECTS))
+$(BUILD)/plumb-counter.so: $(COUNT_OBJECTS) $(BUILD)/commands/counter
+	$(call say,LINK)
+	$(Q)$(COMMAND_counter) -o $@
 COMMAND_plumb = $(CC) -pie $(TOOL_OBJECTS) $(OPT) $(LDFLAGS) $(TOOL_LIBS)
 $(BUILD)/plumb: $(TOOL_OBJECTS) $(BUILD)/commands/plumb
 	$(call say,LINK)
@@ -209,6 +217,7 @@ wheel:
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
 	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
+	install -D -m 755 $(BUILD)/plumb-counter.so $(DESTDIR)$(PREFIX)/lib/plumb/plumb-counter.so
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/plumb/python/plumb $(wildcard python/plumb/*.py python/plumb/*.pyi) python/plumb/py.typed
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/plumb include/plumb/annotate.h \
 	  include/plumb/monitor.h

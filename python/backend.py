@@ -19,7 +19,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "plumb_profiler"
 TOOLS = ["make", "readelf"]  # what the build starts; the Makefile itself looks for the rest
-BINARIES = ["plumb", "libplumb.so"]
+BINARIES = ["plumb", "libplumb.so", "plumb-counter.so"]
 EPOCH = (1980, 1, 1, 0, 0, 0)  # every file's time, so that equal content gives an equal wheel
 
 

@@ -21,6 +21,7 @@ MAY_USE = {
     "model": set(),
     "isa": set(),
     "collect": {"region"},
+    "count": {"collect", "region"},
     "store": {"model"},
     "settle": {"model", "region", "isa"},
     "import": {"model"},

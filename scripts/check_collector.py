@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_collector.py [--glibc 2.28] LIBPLUMB: checks that any running program can load the collector.
+"""check_collector.py [--glibc 2.28] LIBRARY: checks that any running program can load the collector, or the counter.
 
-The collector may export only the entry points in this file. It may need only the C library (with --glibc: no
-symbol that is newer). Its thread-local storage must be small and static. The script prints each rule that is
+They may export only the entry points in this file. They may need only the C library (with --glibc: no
+symbol that is newer). Their thread-local storage must be small and static. The script prints each rule that is
 broken, and fails.
 """
 import argparse
+import pathlib
 import re
 import subprocess
 import sys
@@ -59,6 +60,16 @@ ENTRY_POINTS = {
         "an allocator of PyTorch reports what it gives out and takes back (1.13)",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE": "likewise (2)",
 }
+# The same of the counter.
+COUNTER_ENTRY_POINTS = {
+    "dlsym": "the program looks the driver's functions up",
+    "plumb_count_answer": "the collector's dlsym asks the counter",
+    **dict.fromkeys(
+        [name + variant for name in ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuGraphLaunch")
+         for variant in ("", "_ptsz")],
+        "the program launches work"),
+    **dict.fromkeys(["cuGetProcAddress", "cuGetProcAddress_v2"], "the program asks for the functions that do"),
+}
 LIBRARIES = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
              "ld-linux-aarch64.so.1"}
 MOST_TLS = 512
@@ -83,6 +94,7 @@ def needed(path):
 
 def problems(path, glibc):
     """Yields one line for every rule that PATH breaks."""
+    entry_points = COUNTER_ENTRY_POINTS if pathlib.Path(path).name == "plumb-counter.so" else ENTRY_POINTS
     for line in readelf("--dyn-syms", path).splitlines():
         field = line.split()
         if len(field) < 7 or field[0] == "Num:":
@@ -91,7 +103,7 @@ def problems(path, glibc):
         if field[6] == "UND":
             if name == "__tls_get_addr":
                 yield "needs __tls_get_addr: compile with -ftls-model=initial-exec"
-        elif name and name not in ENTRY_POINTS:
+        elif name and name not in entry_points:
             yield f"exports {name}, which is not in the list of entry points"
     for library in needed(path):
         if library not in LIBRARIES:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_wheel.py WHEEL: checks that a wheel of plumb has all it needs, for the glibc in its name.
 
-The binary may need only glibc. The collector must pass check_collector.py for glibc 2.28. Both must be
+The binary may need only glibc. The collector and the counter must pass check_collector.py for glibc 2.28. Both must be
 executable. Nothing may need a newer glibc than the tag says. The script prints each rule that is broken, and
 fails.
 """
@@ -18,7 +18,8 @@ import check_collector  # noqa: E402
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
          "ld-linux-aarch64.so.1"}
 OLDEST = (2, 34)  # what the wheel must run on; README says it, too
-WANTED = ["plumb/__init__.py", "plumb/_command.py", "plumb/_bin/plumb", "plumb/_bin/libplumb.so"]
+WANTED = ["plumb/__init__.py", "plumb/_command.py", "plumb/_bin/plumb", "plumb/_bin/libplumb.so",
+          "plumb/_bin/plumb-counter.so"]
 
 
 def problems(wheel):
@@ -42,12 +43,13 @@ def problems(wheel):
             path = archive.extract(name, folder)
             if check_collector.newest_glibc(path) > named:
                 yield f"{name} needs a newer glibc than the wheel's name says"
-        binary, collector = (pathlib.Path(folder, name) for name in WANTED[2:])
+        binary, *preloaded = (pathlib.Path(folder, name) for name in WANTED[2:])
         for library in check_collector.needed(binary):
             if library not in GLIBC:
                 yield f"{WANTED[2]} needs the library {library}"
-        for line in check_collector.problems(collector, (2, 28)):
-            yield f"{WANTED[3]} {line}"
+        for library in preloaded:
+            for line in check_collector.problems(library, (2, 28)):
+                yield f"{library.relative_to(folder)} {line}"
 
 
 def main(arguments):

@@ -26,7 +26,7 @@ NEWEST_SCHEMA = 5
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
-    "code_objects", "collectives", "context_values", "contexts", "cpu_samples", "clocks", "device_processes", "devices",
+    "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_processes", "devices",
     "environment", "findings", "frames", "ledger", "memory", "metrics", "origins", "processes", "run", "series",
     "span_chunks", "tracks", "variants", "waits", "windows", "window_stretches", "window_values", "window_variants",
     "window_devices"))

@@ -22,7 +22,7 @@ static const char *const own[] = {
 	PLUMB_ENV_PAUSED,     PLUMB_ENV_REPLAYS, PLUMB_ENV_TOOLS, PLUMB_ENV_COMMAND,
 };
 /* At most so many are added to what was there. */
-#define ADDED 27
+#define ADDED 28
 
 static const char *
 find_variable(char *const *environment, const char *name)
@@ -77,18 +77,19 @@ lists_file(const char *list, const char *file)
 }
 
 /*
- * "FIRST:what was there:LIBRARY:TOOLS". A collector that an outer `plumb run` put there goes. Where
- * somebody placed FIRST already, it stays in that place.
+ * "FIRST:what was there:LIBRARY:TOOLS:COUNTER". A collector that an outer `plumb run` put there
+ * goes. Where somebody placed FIRST already, it stays in that place.
  */
 static char *
 preload_list(const char *before, const struct plumb_environment_settings *settings)
 {
 	const char *first = settings->preload_first ? settings->preload_first : "";
-	const char *tools = settings->tools;
+	const char *tools = settings->tools, *counter = settings->counter;
 	if (before && *first && lists_file(before, first))
 		first = "";
 	size_t size = strlen(PRELOAD "=") + strlen(first) + (before ? strlen(before) : 0) +
-	              strlen(settings->library) + (tools ? strlen(tools) : 0) + 5;
+	              (settings->library ? strlen(settings->library) : 0) +
+	              (tools ? strlen(tools) : 0) + (counter ? strlen(counter) : 0) + 6;
 	char *entry = malloc(size), *end = entry;
 	if (!entry)
 		return NULL;
@@ -104,9 +105,12 @@ preload_list(const char *before, const struct plumb_environment_settings *settin
 		p += length;
 		p += *p != '\0';
 	}
-	end = stpcpy(end, settings->library);
+	if (settings->library)
+		end = stpcpy(end, settings->library);
 	if (tools && *tools)
-		stpcpy(stpcpy(end, ":"), tools);
+		end = stpcpy(stpcpy(end, ":"), tools);
+	if (counter)
+		stpcpy(stpcpy(end, settings->library ? ":" : ""), counter);
 	return entry;
 }
 
@@ -174,6 +178,9 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	for (const char *const *v = settings->variables; v && *v; v++)
 		if (!add_variable(next, "%s", *v))
 			return false;
+	for (const char *const *v = settings->counter_variables; v && *v; v++)
+		if (!add_variable(next, "%s", *v))
+			return false;
 	if (!add_injection(next, environment, NVTX_INJECTION, PLUMB_ENV_CHAIN_NVTX,
 	                   settings->library))
 		return false;
@@ -185,6 +192,34 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	if (settings->keep_cupti && !add_variable(next, PLUMB_ENV_KEEP_CUPTI "=1"))
 		return false;
 	return add_injection(next, environment, INJECTION, PLUMB_ENV_CHAIN_CUDA, settings->library);
+}
+
+char **
+plumb_environment_plain(char *const *environment, const struct plumb_environment_settings *settings)
+{
+	size_t count = 0;
+	while (environment[count])
+		count++;
+	char **copy = calloc(count + ADDED + 1, sizeof(*copy)), **next = copy;
+	char *list = preload_list(find_variable(environment, PRELOAD), settings);
+	bool ok = copy && list;
+	for (size_t i = 0; ok && i < count; i++) {
+		if (is_named(environment[i], PRELOAD) || is_named(environment[i], ASAN))
+			continue;
+		ok = (*next = strdup(environment[i])) != NULL;
+		next += ok;
+	}
+	if (ok)
+		*next++ = list;
+	else
+		free(list);
+	ok = ok && add_asan(&next, find_variable(environment, ASAN));
+	for (const char *const *v = settings->counter_variables; ok && v && *v; v++)
+		ok = add_variable(&next, "%s", *v);
+	if (ok)
+		return copy;
+	plumb_environment_free(copy);
+	return NULL;
 }
 
 bool

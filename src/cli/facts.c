@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rank.h"
 #include "base/secret.h"
 #include "cli/finish.h"
 
@@ -16,24 +17,11 @@
 
 /* ---- ranks ---- */
 
-static int
-first_number(const char *const *names)
-{
-	for (; *names; names++) {
-		const char *text = getenv(*names);
-		if (text && *text && strspn(text, "0123456789") == strlen(text) &&
-		    strlen(text) < 10)
-			return atoi(text);
-	}
-	return -1;
-}
-
 int
 plumb_rank(void)
 {
-	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
-		                             "PMI_RANK", NULL };
-	return first_number(names);
+	static const char *const names[] = PLUMB_RANK_VARIABLES;
+	return plumb_rank_from(names);
 }
 
 int
@@ -41,16 +29,15 @@ plumb_ranks_count(void)
 {
 	static const char *const names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS",
 		                             "PMI_SIZE", NULL };
-	return first_number(names);
+	return plumb_rank_from(names);
 }
 
 /* As plumb_rank, among the processes of this host. */
 static int
 local_rank_given(void)
 {
-	static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-		                             "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
-	return first_number(names);
+	static const char *const names[] = PLUMB_LOCAL_RANK_VARIABLES;
+	return plumb_rank_from(names);
 }
 
 /* ---- the environment ---- */

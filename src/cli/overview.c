@@ -8,29 +8,13 @@
 
 #include "analyze/overlap.h"
 #include "base/format.h"
+#include "cli/cost.h"
 #include "cli/table.h"
 #include "view/gpu_shares.h"
 
 #define LABEL "  %-10s"
 #define SHARERS 8     /* processes of a shared device that are named */
 #define RANKS_NAMED 8 /* of a list */
-
-/* An estimate: what callbacks take is measured, what they do to caches and to the GPU is not. */
-static void
-print_cost(const struct plumb_profile *p, int64_t whole, FILE *out)
-{
-	char text[PLUMB_FORMAT_SIZE];
-
-	if (p->run.overhead_ns == PLUMB_UNKNOWN) {
-		fputs("plumb's own cost: unknown", out);
-		return;
-	}
-	fprintf(out, "plumb's own cost: about %s", plumb_format_time(text, p->run.overhead_ns));
-	if (whole > 0)
-		fprintf(out, ", %s of the time recorded",
-		        plumb_format_share(text, (double)p->run.overhead_ns, (double)whole));
-	fputs(" (estimate)", out);
-}
 
 static void
 print_run(const struct plumb_profile *p, const struct plumb_overview *overview, FILE *out)
@@ -56,8 +40,8 @@ print_run(const struct plumb_profile *p, const struct plumb_overview *overview, 
 	fprintf(out, LABEL, "wall time");
 	if (overview->recorded_ns != PLUMB_UNKNOWN)
 		fprintf(out, "recorded %s of ", plumb_format_time(text, overview->recorded_ns));
-	fprintf(out, "%s; ", plumb_format_time(text, p->run.wall_ns));
-	print_cost(p, overview->cost_of_ns, out);
+	fputs(plumb_format_time(text, p->run.wall_ns), out);
+	plumb_cost_print(p, "; ", out);
 	if (p->processes_count > 1)
 		fprintf(out, "; %" PRIu32 " processes", p->processes_count);
 	fputc('\n', out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first lines of reports and of the summary: command, time, plumb's own cost, devices,
+/* The first lines of reports and of the summary: command, time, what recording costs, devices,
  * notes. */
 #ifndef PLUMB_CLI_OVERVIEW_H
 #define PLUMB_CLI_OVERVIEW_H

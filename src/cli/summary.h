@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The summary that `plumb run` prints when the program has ended: at most 40 lines with the device
- * busy share, the top operators, kernels and lines of your code, plumb's own cost (an estimate),
+ * busy share, the top operators, kernels and lines of your code, what recording costs,
  * and the ledger.
  */
 #ifndef PLUMB_CLI_SUMMARY_H

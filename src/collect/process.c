@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/rank.h"
 #include "base/secret.h"
 #include "collect/clock.h"
 #include "collect/context.h"
@@ -100,18 +101,6 @@ text_from(const char *name, char *text, size_t size)
 	const char *value = getenv(name);
 	if (value && strlen(value) < size)
 		strcpy(text, value);
-}
-
-/* The first of NAMES (NULL-terminated) that is set to a number, or -1. */
-static int32_t
-rank_from(const char *const *names)
-{
-	for (; *names; names++) {
-		uint64_t rank = number_from(*names, UINT64_MAX);
-		if (rank <= INT32_MAX)
-			return (int32_t)rank;
-	}
-	return -1;
 }
 
 const struct plumb_collector_options *
@@ -223,10 +212,8 @@ command_line(char *line, size_t size)
 static void
 write_process(struct plumb_arena *arena)
 {
-	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
-		                             "PMI_RANK", NULL };
-	static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-		                                   "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
+	static const char *const ranks[] = PLUMB_RANK_VARIABLES;
+	static const char *const local_ranks[] = PLUMB_LOCAL_RANK_VARIABLES;
 	static char line[32768];
 	struct utsname host;
 	char executable[PATH_MAX];
@@ -244,8 +231,8 @@ write_process(struct plumb_arena *arena)
 		return;
 	process->pid = (uint32_t)own_pid();
 	process->ppid = (uint32_t)getppid();
-	process->rank = rank_from(ranks);
-	process->local_rank = rank_from(local_ranks);
+	process->rank = plumb_rank_from(ranks);
+	process->local_rank = plumb_rank_from(local_ranks);
 	process->command = command;
 	process->host = name;
 	process->executable = path;

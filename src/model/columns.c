@@ -8,6 +8,7 @@ static const char *const origin_reasons[] = {
 	NULL, "backward_call", "graph_capture", "fused", "inlined",
 };
 static const char *const window_kinds[] = { NULL, "startup", "loop", "rest", "part" };
+static const char *const cost_scopes[] = { NULL, "run", "step" };
 static const char *const severities[] = { NULL, "note", "warning", "serious" };
 
 const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
@@ -398,6 +399,21 @@ static const struct plumb_row_column window_devices_columns[] = {
 	{ CELL("set_ns", INT, set_ns) },
 	{ CELL("set_bytes", INT, set_bytes) },
 	{ CELL("busy_ns", INT, busy_ns) },
+};
+#undef ROW
+
+#define ROW struct plumb_cost
+static const struct plumb_row_column costs_columns[] = {
+	{ ID_OR_NONE("process", process, PROCESSES) },
+	{ WORD("scope", scope, cost_scopes) },
+	{ CELL("pairs", INT, pairs) },
+	{ CELL("steps", INT, steps) },
+	{ CELL("recorded_ns", INT, recorded_ns) },
+	{ CELL("plain_ns", INT, plain_ns) },
+	{ CELL("ratio", REAL, ratio) },
+	{ CELL("low", REAL, low) },
+	{ CELL("high", REAL, high) },
+	{ CELL("why", TEXT, why) },
 };
 #undef ROW
 

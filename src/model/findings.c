@@ -42,6 +42,37 @@ keep_text(struct plumb_pool *pool, const char *text)
 }
 
 int
+plumb_profile_set_cost(struct plumb_profile *profile, const struct plumb_cost *cost,
+                       const char *why, struct plumb_error *error)
+{
+	struct plumb_cost *row = malloc(sizeof *row);
+	const char **grown, *text = NULL;
+
+	if (row)
+		*row = *cost;
+	if (row && why && !profile->storage)
+		profile->storage = plumb_pool_new();
+	if (row && why && profile->storage)
+		text = keep_text(profile->storage, why);
+	grown = text ? realloc(profile->strings, (profile->strings_count + 1u) * sizeof *grown)
+	             : NULL;
+	if (!row || (why && !grown)) {
+		free(row);
+		return plumb_fail_memory(error, "for the cost");
+	}
+	row->why = PLUMB_NONE;
+	if (why) {
+		grown[profile->strings_count] = text;
+		profile->strings = grown;
+		row->why = profile->strings_count++;
+	}
+	free(profile->costs);
+	profile->costs = row;
+	profile->costs_count = profile->costs_room = 1;
+	return 0;
+}
+
+int
 plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                            uint32_t count, struct plumb_error *error)
 {

@@ -355,6 +355,21 @@ struct plumb_window_device {
 	int64_t busy_ns;
 };
 
+/* What recording costs, measured by runs of the program with plumb and without. */
+enum plumb_cost_scope {
+	PLUMB_COST_OF_RUN = 1,  /* the runs as a whole were compared */
+	PLUMB_COST_OF_STEP = 2, /* the main loop */
+};
+struct plumb_cost {
+	uint32_t process;              /* whose loop; PLUMB_NONE: of the run as a whole */
+	uint32_t scope;                /* enum plumb_cost_scope */
+	int64_t pairs;                 /* of runs */
+	int64_t steps;                 /* compared in each run; PLUMB_UNKNOWN */
+	int64_t recorded_ns, plain_ns; /* a step, or the run, with plumb and without */
+	double ratio, low, high;       /* of the times, and the 95 % interval; NAN: not known */
+	uint32_t why;                  /* string: why it is not known, or PLUMB_NONE */
+};
+
 /* The run as a whole. */
 struct plumb_run {
 	uint32_t command; /* string */
@@ -405,6 +420,7 @@ struct plumb_run {
 	  .since = 5)                                                                              \
 	T(WINDOW_DEVICES, "window_devices", struct plumb_window_device, window_devices,            \
 	  .since = 5)                                                                              \
+	T(COSTS, "costs", struct plumb_cost, costs, .since = 5, .may_lack = true)                  \
 	T(CPU_SAMPLES, "cpu_samples", struct plumb_cpu_sample, cpu_samples, .since = 3,            \
 	  .may_lack = true, .moments = true, .most = PLUMB_CPU_SAMPLES_MAX,                        \
 	  .lost_as = PLUMB_SOURCE_SAMPLE_TIME)                                                     \
@@ -538,13 +554,18 @@ struct plumb_finding_text {
 	double confidence;
 };
 
-/* The one change that a finished profile takes: its findings become the COUNT rows of FINDINGS,
+/* The changes that a finished profile takes. First: its findings become the COUNT rows of FINDINGS,
  * whose texts are copied and made valid UTF-8. They may point into PROFILE's own strings. An
  * unknown context becomes PLUMB_NONE, a severity out of range PLUMB_NOTE. PLUMB_ESYSTEM: no memory,
  * nothing changed. */
 int
 plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                            uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Second: COST is what recording cost, in place of what the profile said before. WHY is its text;
+ * NULL: none. PLUMB_ESYSTEM: no memory, nothing changed. */
+int plumb_profile_set_cost(struct plumb_profile *profile, const struct plumb_cost *cost,
+                           const char *why, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* One metric's observations put together. count 0 means there were none: then nothing else
  * holds. */

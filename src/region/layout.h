@@ -515,7 +515,7 @@ struct plumb_record_device_total {
 	struct plumb_interval open[PLUMB_BUSY_OPEN];
 };
 
-/* plumb's own cost on one thread: one callback in 64 is timed, per kind. */
+/* plumb's own time on one thread: one callback in 64 is timed, per kind. */
 enum plumb_callback_kind {
 	PLUMB_CALLBACK_OPERATOR_ENTER = 0,
 	PLUMB_CALLBACK_OPERATOR_EXIT = 1,

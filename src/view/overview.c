@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/cost.h"
 #include "view/gpu_shares.h"
 #include "view/ledger.h"
 #include "view/render.h"
@@ -57,26 +58,6 @@ imported_from(const struct plumb_profile *p)
 			return plumb_text(p, p->environment[i].value);
 	}
 	return NULL;
-}
-
-/* How long things can have been recorded on the thread that the cost is of: at most WHOLE. */
-static int64_t
-recorded_on_busiest(const struct plumb_profile *p, int64_t whole)
-{
-	for (uint32_t i = 0; i < p->tracks_count; i++) {
-		const struct plumb_track *t = &p->tracks[i];
-		int64_t end = t->end_ns, length;
-
-		if (t->overhead_ns != p->run.overhead_ns)
-			continue;
-		if (end == PLUMB_UNKNOWN && t->process < p->processes_count)
-			end = p->processes[t->process].end_ns;
-		length = subtract_times(t->start_ns, end);
-		if (length <= 0) /* or unknown */
-			return whole;
-		return whole > 0 && whole < length ? whole : length;
-	}
-	return whole;
 }
 
 /* Why there is no device. */
@@ -134,11 +115,9 @@ struct plumb_overview
 plumb_overview_make(const struct plumb_profile *p)
 {
 	int64_t recorded = plumb_overview_recorded(p);
-	int64_t whole = recorded == PLUMB_UNKNOWN ? p->run.wall_ns : recorded;
 	struct plumb_overview o = {
 		.imported = imported_from(p),
 		.recorded_ns = recorded,
-		.cost_of_ns = recorded_on_busiest(p, whole),
 		.no_gpu = p->devices_count ? NULL : why_no_gpu(p),
 	};
 
@@ -218,6 +197,7 @@ plumb_overview_json_run(const struct plumb_profile *p, struct plumb_json *json)
 	plumb_json_key_quantity(json, "recorded_ns",
 	                        recorded == PLUMB_UNKNOWN ? p->run.wall_ns : recorded);
 	plumb_json_key_quantity(json, "overhead_ns", p->run.overhead_ns);
+	plumb_cost_json(p, json);
 	plumb_json_key_quantity(json, "exit_code", p->run.exit_code);
 	plumb_json_key_text(json, "tool_version", plumb_text(p, p->run.tool_version));
 	write_environment(json, p, PLUMB_NONE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of reports: the run, plumb's own cost, devices, ranks, and what was not recorded. The
- * collector says why it was not (the slot was taken, a version is unknown, …). */
+/* The head of reports: the run, what recording costs, devices, ranks, and what was not recorded.
+ * The collector says why it was not (the slot was taken, a version is unknown, …). */
 #ifndef PLUMB_VIEW_OVERVIEW_H
 #define PLUMB_VIEW_OVERVIEW_H
 
@@ -16,8 +16,6 @@ struct plumb_overview {
 		*imported; /* the files of another tool's trace; NULL: the profile was recorded */
 	/* How long recording was on; PLUMB_UNKNOWN: all the time, or unknown. */
 	int64_t recorded_ns;
-	/* plumb's own cost (run.overhead_ns) is a part of this; 0 or less: unknown */
-	int64_t cost_of_ns;
 	const char *no_gpu; /* why there is no device; NULL: there is one */
 	const char *notes[PLUMB_OVERVIEW_NOTES];
 	uint32_t note_count;

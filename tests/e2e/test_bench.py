@@ -10,6 +10,7 @@ import pytest
 from conftest import PLUMB, ROOT, run_command
 
 sys.path.insert(0, str(ROOT / "bench"))
+import cost  # noqa: E402
 import overhead  # noqa: E402
 
 
@@ -110,3 +111,26 @@ def test_looks_are_measured():
                        "--values", "1000")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^\| 101\d \| [\d.]+ \| [\d.]+ ms \([\d.]+–[\d.]+\) \| [\d.]+ % \| [\d.]+ MiB \|$", done.stdout, re.M)
+
+
+def a_cost(kind="measured", ratio=1.3, low=1.2, why=None, scope="step"):
+    return {"kind": kind, "scope": scope, "plain_ns": 1e6, "ratio": ratio, "low": low, "high": 1.4, "hidden": False, "why": why}
+
+
+@pytest.mark.parametrize("measured, estimated, verdict", [
+    (a_cost(), a_cost("estimate", 1.39), "yes"), (a_cost(), a_cost("estimate", 1.21), "yes"),
+    (a_cost(), a_cost("estimate", 1.41), "**no**"), (a_cost(), a_cost("estimate", 1.19), "**no**"),
+    (a_cost(low=0.99), a_cost("estimate", 1.3), "noise"), (a_cost(low=None), a_cost("estimate", 1.3), "noise"),
+    (a_cost(), a_cost(None, None, why="JAX"), "unknown: JAX"), (a_cost(None, None, why="x"), a_cost(), "not measured: x"),
+    (a_cost(scope="run"), a_cost("estimate", 1.3), "the run as a whole was measured")])
+def test_an_estimate_is_within_a_third_or_not(measured, estimated, verdict):
+    share, said = cost.compare(measured, estimated)
+    assert said == verdict and (share is None) == (verdict not in ("yes", "**no**"))
+
+
+def test_the_estimate_is_compared_with_what_was_measured(any_torch_python):
+    done = run_command(sys.executable, ROOT / "bench" / "cost.py", "--python", any_torch_python, "--plumb", PLUMB, "--tiny",
+                       "--pairs", "1", "--seconds", "0.5", "--workload", "dlrm", "--workload", "nothing")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was not measured" in done.stdout and "| dlrm | " in done.stdout
+    assert "workloads that tell nothing: 1" in done.stdout  # without a GPU the run is compared as a whole

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import ROOT, clean_environment
 
-KINDS = ["libplumb", "plumb", "collect", "tool", "tests", "unit", "fuzz", "example", "mock"]
+KINDS = ["libplumb", "counter", "plumb", "collect", "tool", "tests", "unit", "fuzz", "example", "mock"]
 GOALS = ["all", "unit-programs", "fuzz-programs", "examples", "mock"]
 
 
@@ -43,11 +43,11 @@ def test_nothing_is_made_again_with_the_same_flags(tree):
 
 
 @pytest.mark.parametrize("changed, made", [
-    ("OPT=-O0 -g", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so"}),
-    ("CPPFLAGS=-DX -Isrc -Iinclude -D_GNU_SOURCE", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so"}),
-    ("LTO=-flto", {"collect", "unit", "fuzz", "libplumb.so"}),
-    ("LDFLAGS=-Wl,-O1", {"unit", "fuzz", "plumb", "libplumb.so"}),
-    ("WERROR=-Wpedantic", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so", "examples", "mock", "torture"}),
+    ("OPT=-O0 -g", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so", "plumb-counter.so"}),
+    ("CPPFLAGS=-DX -Isrc -Iinclude -D_GNU_SOURCE", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so", "plumb-counter.so"}),
+    ("LTO=-flto", {"collect", "unit", "fuzz", "libplumb.so", "plumb-counter.so"}),
+    ("LDFLAGS=-Wl,-O1", {"unit", "fuzz", "plumb", "libplumb.so", "plumb-counter.so"}),
+    ("WERROR=-Wpedantic", {"collect", "tool", "tests", "unit", "fuzz", "plumb", "libplumb.so", "plumb-counter.so", "examples", "mock", "torture"}),
     ("TOOL=src/cli/main.c", {"unit", "fuzz", "plumb"}),  # a source that is no more there
 ])
 def test_changed_flags_make_again(changed, made, tree):

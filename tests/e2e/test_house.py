@@ -112,6 +112,7 @@ def test_a_source_without_licence_is_found(tmp_path):
 
 def test_collector_asks_little_of_its_host():
     check("check_collector.py", LIBPLUMB)
+    check("check_collector.py", LIBPLUMB.parent / "plumb-counter.so")
 
 
 @pytest.mark.parametrize("source, flags, problem", [
@@ -236,7 +237,7 @@ def test_links_in_the_docs_lead_somewhere():
 
 def test_install(tmp_path):
     # -o: as it was built, with whatever flags that was.
-    built = [f"-o{BUILD.relative_to(ROOT) if ROOT in BUILD.parents else BUILD}/{name}" for name in ("plumb", "libplumb.so")]
+    built = [f"-o{BUILD.relative_to(ROOT) if ROOT in BUILD.parents else BUILD}/{name}" for name in ("plumb", "libplumb.so", "plumb-counter.so")]
     make(*built, "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
     installed = tmp_path / "opt/plumb"
     assert (installed / "share/man/man1/plumb-run.1").stat().st_size

@@ -40,7 +40,10 @@ TEXT_OR_NULL = (str, type(None))
 NUMBER = (int, float)
 NUMBER_OR_NULL = (int, float, type(None))
 RUN = {"command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL, "recorded_ns": INT_OR_NULL, "overhead_ns": INT_OR_NULL,
-       "exit_code": INT_OR_NULL, "environment": (dict,)}
+       "cost": (dict,), "exit_code": INT_OR_NULL, "environment": (dict,)}
+COST = {"kind": TEXT_OR_NULL, "scope": TEXT_OR_NULL, "recorded_ns": INT_OR_NULL, "plain_ns": INT_OR_NULL,
+        "ratio": NUMBER_OR_NULL, "low": NUMBER_OR_NULL, "high": NUMBER_OR_NULL, "pairs": INT_OR_NULL, "steps": INT_OR_NULL,
+        "process": INT_OR_NULL, "hidden": (bool, type(None)), "why": TEXT_OR_NULL}
 PROCESS = {"pid": INT_OR_NULL, "ppid": INT_OR_NULL, "rank": INT_OR_NULL, "local_rank": INT_OR_NULL,
            "host": TEXT_OR_NULL, "command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL,
            "exit_code": INT_OR_NULL}
@@ -84,6 +87,7 @@ def check_report(report):
     metrics = re.findall(r"^  ([a-z_.]+) ", plumb("help", "metrics").stdout.decode(), re.M)
     assert report["metric"] in metrics
     check(report["run"], RUN)
+    check(report["run"]["cost"], COST)
     for process in report["processes"]:
         check(process, PROCESS)
     for device in report["devices"]:

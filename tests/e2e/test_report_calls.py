@@ -181,14 +181,15 @@ def test_a_gpu_that_was_not_looked_at_is_not_called_unused(entries_any):
     assert "  GPU       not recorded (--no-gpu)\n" in entries_any(options=("--no-gpu",))[1]
 
 
-# ---- 1.15: plumb's own cost ----
+# ---- what recording costs ----
 
-def test_own_cost_is_an_estimate(entries):
+def test_the_cost_is_an_estimate_or_unknown(entries):
+    """The program is short: on a slow machine its loop may not be found."""
     path, said = entries()
     for text in (said, report(path)):
-        line, = [line for line in text.splitlines() if "own cost" in line]
-        assert re.search(r"plumb's own cost: about [\d.]+ .s, [\d.]+ % of the time recorded \(estimate\)", line)
-        assert "at most" not in line
+        line, = [line for line in text.splitlines() if "wall time" in line]
+        assert re.search(r"; recording costs about [\d.]+ .s a step of [\d.]+ .s \(estimate\)$", line) or re.search(
+            r"; plumb's own time [\d.]+ .s; cost of recording unknown: .* \(try plumb run --measure-cost\)$", line)
 
 
 # ---- 2.4, and words ----

@@ -34,6 +34,8 @@ static struct {
 	{ "flush_on_caller", 0 },
 	{ "stride", 1 },
 	{ "correlation", 1 },
+	{ "way", 0 },
+	{ "slow", 0 },
 	/* counters */
 	{ "launched", 0 },
 	{ "records", 0 },

@@ -370,9 +370,9 @@ const struct plumb_verb plumb_verb_report = {
 	.summary = "show where the time of a profile goes, as a table or a tree",
 	.synopsis = "[FILE]",
 	.description =
-		"Reads a profile. The head names the command, its wall time, an estimate of "
-		"plumb's own cost, and how busy each device was. The ledger at the end says what "
-		"was dropped, and why.\n\n"
+		"Reads a profile. The head names the command, its wall time, what recording "
+		"costs, and how busy each device was. The ledger at the end says what was "
+		"dropped, and why.\n\n"
 		"\"self\" is a row alone, without deeper rows of the same kind: self times add up "
 		"to the total. \"total\" is a row with everything below it; a recursive frame "
 		"counts once. \"share\" is self over the total, in a tree total over the total. "

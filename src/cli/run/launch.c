@@ -56,6 +56,24 @@ plumb_program_prepare(struct plumb_program *program)
 }
 
 void
+plumb_program_again(struct plumb_program *program, const struct plumb_program *first)
+{
+	const struct timespec now = { 0 };
+	sigset_t set;
+	*program = (struct plumb_program){
+		.mask = first->mask, .pipe = first->pipe, .child = first->child, .size = first->size
+	};
+	/* plumb_program_patience may have let one through. */
+	signals_of_interest(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* A new program would not get it. */
+	sigdelset(&set, SIGCHLD);
+	for (size_t i = 0; i < COUNT(handed_on); i++)
+		sigdelset(&set, handed_on[i]);
+	program->interrupted = sigtimedwait(&set, NULL, &now) > 0;
+}
+
+void
 plumb_program_toggle(struct plumb_program *program, int number)
 {
 	sigset_t set;
@@ -63,6 +81,16 @@ plumb_program_toggle(struct plumb_program *program, int number)
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* In the child: nobody hears the program. */
+static void
+silence(const struct plumb_program *program)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(program->input < 0 ? nothing : program->input, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	dup2(nothing, STDERR_FILENO);
 }
 
 /* In the child: everything as it came to us, then the program. */
@@ -74,6 +102,8 @@ become_program(const struct plumb_program *program, char *const *argv, char *con
 	sigaction(SIGXFSZ, &program->size, NULL);
 	sigaction(SIGCHLD, &program->child, NULL);
 	sigprocmask(SIG_SETMASK, &program->mask, NULL);
+	if (program->is_silent)
+		silence(program);
 	if (program->announce)
 		atomic_store(program->announce, (int32_t)getpid());
 	execvpe(argv[0], argv, environment);
@@ -173,6 +203,7 @@ plumb_program_wait(struct plumb_program *program, const struct plumb_program_car
 			continue;
 		}
 		if (is_ending(number)) {
+			program->interrupted = true;
 			care->flush(care->data);
 			if (reap_program(program))
 				return;

@@ -35,7 +35,10 @@ struct plumb_program {
 	/* Where the child writes its pid before it becomes the program; NULL: nowhere. Shared
 	 * memory. */
 	_Atomic int32_t *announce;
-	int toggle; /* a signal that is for us and not for the program, 0: none */
+	int toggle;       /* a signal that is for us and not for the program, 0: none */
+	bool is_silent;   /* the program reads `input` (-1: nothing), and what it prints is lost */
+	int input;        /* a descriptor */
+	bool interrupted; /* a signal that ends programs came while we waited */
 	/* private: what came to us */
 	sigset_t mask;
 	struct sigaction pipe, child, size;
@@ -44,6 +47,10 @@ struct plumb_program {
 /* Takes care of standard descriptors that are closed, of SIGPIPE, SIGXFSZ and SIGCHLD, and of the
  * signals that a terminal or a supervisor sends. Call it before the first line is printed. */
 void plumb_program_prepare(struct plumb_program *program);
+
+/* As plumb_program_prepare, for another program after the FIRST one, which has ended. It is
+ * `interrupted` if a signal that ends programs came when no program ran. */
+void plumb_program_again(struct plumb_program *program, const struct plumb_program *first);
 
 /* Starts ARGV with ENVIRONMENT. Negative: it cannot be executed. ERROR then says why, and exit_code
  * is 126 or 127, or 125 if there is no process for it. */
@@ -92,7 +99,9 @@ struct plumb_environment_settings {
 	enum plumb_gpu_mode gpu;
 	bool keep_cupti;
 	const char *const
-		*variables; /* further ones of the collector's, "NAME=VALUE", ends with NULL */
+		*variables;  /* further ones of the collector's, "NAME=VALUE", ends with NULL */
+	const char *counter; /* the counter (count/), or NULL */
+	const char *const *counter_variables; /* those of the counter, or NULL */
 };
 
 /*
@@ -105,6 +114,9 @@ plumb_environment_new(char *const *environment, const struct plumb_environment_s
 /* Does PyTorch write the log of its compiler into the run's folder? False: TORCH_TRACE names
  * another folder, or none. */
 bool plumb_environment_own_trace(char *const *environment);
+/* The same for a program without the collector, with the counter of SETTINGS alone. */
+char **plumb_environment_plain(char *const *environment,
+                               const struct plumb_environment_settings *settings);
 void plumb_environment_free(char **environment);
 
 #endif

@@ -88,6 +88,13 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .bare = "all",
 	  .help = "also keep single spans, the newest ones that fit within --limit: all, those of "
 	          "the last N iterations (--trace=50) or of the last seconds (--trace=20s)" },
+	{ .name = "measure-cost",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "PAIRS",
+	  .bare = "3",
+	  .help = "measure what recording costs: after the first run, which makes the profile, run "
+	          "the program PAIRS (3) times more with plumb and PAIRS times without. What "
+	          "these runs print is lost" },
 	{ .name = "no-windows",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "do not look at the values while the program runs: the profile does not know "
@@ -278,12 +285,22 @@ check_follow(const char *text, struct plumb_error *error)
 }
 
 static int
-check_ranges(const struct plumb_run_options *options, struct plumb_error *error)
+check_ranges(const struct plumb_options *given, const struct plumb_run_options *options,
+             struct plumb_error *error)
 {
 	if (options->limit < LEAST_LIMIT || options->limit > GREATEST_LIMIT)
 		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
 	if (options->flush_ms < 1 || options->flush_ms > 3600000)
 		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
+	if (options->pairs > 100 || (!options->pairs && plumb_options_given(given, "measure-cost")))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--measure-cost takes 1 to 100 pairs of runs");
+	if (options->pairs && (options->start_after || options->duration || options->toggle))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--measure-cost needs a recording of the whole run; leave out %s",
+		                  options->toggle        ? "--toggle"
+		                  : options->start_after ? "--start-after"
+		                                         : "--duration");
 	if (options->cpu_hz > 10000)
 		return plumb_fail(error, PLUMB_EUSAGE, "--cpu takes 1 to 10000 samples a second");
 	return 0;
@@ -294,6 +311,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
                        struct plumb_error *error)
 {
 	int64_t hz = plumb_options_number(given, "cpu");
+	int64_t pairs = plumb_options_number(given, "measure-cost");
 	*options = (struct plumb_run_options){
 		.limit = plumb_options_number(given, "limit"),
 		.flush_ms = plumb_options_number(given, "flush-ms"),
@@ -303,6 +321,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		.shapes = plumb_options_flag(given, "shapes"),
 		.no_windows = plumb_options_flag(given, "no-windows"),
 		.cpu_hz = hz < 0 ? 0 : hz,
+		.pairs = pairs < 0 ? 0 : pairs,
 		.events = plumb_options_text(given, "events"),
 		.trace = plumb_options_text(given, "trace"),
 		.replays = !strcmp(plumb_options_text(given, "graphs"), "replays"),
@@ -327,7 +346,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	if (!code)
 		code = check_follow(follow, error);
 	if (!code)
-		code = check_ranges(options, error);
+		code = check_ranges(given, options, error);
 	if (!code)
 		code = plumb_run_tools_read(given, options, error);
 	if (code)

@@ -19,6 +19,7 @@ struct plumb_run_options {
 	bool keep_cupti, memory, shapes, replays, no_command, no_windows;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
+	long long pairs;     /* of runs that measure what recording costs; 0: none */
 	const char *events;  /* NULL: none */
 	const char *trace;   /* NULL: none */
 	int64_t start_after; /* ns */

@@ -9,40 +9,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "cli/cli.h"
-#include "cli/facts.h"
 #include "cli/finish.h"
-#include "cli/run/launch.h"
-#include "cli/run/options.h"
-#include "cli/run/rundir.h"
-#include "cli/run/schedule.h"
-#include "cli/run/target.h"
+#include "cli/run/run.h"
 #include "cli/suggest.h"
 #include "cli/summary.h"
-#include "watch/copies.h"
-#include "watch/watch.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
-
-struct run {
-	struct plumb_invocation *invocation;
-	char *const *argv;
-	char output[PATH_MAX];
-	struct plumb_run_options options;
-	struct plumb_target target;
-	struct plumb_rundir folder;
-	struct plumb_facts facts;
-	struct plumb_program program;
-	struct plumb_watch *watch; /* NULL: not asked for */
-	struct plumb_host *host;   /* NULL: `watch` sees more */
-	struct plumb_copies *copies;
-	struct plumb_watch_regions regions; /* of all three */
-	struct plumb_schedule schedule;
-	struct plumb_output_rule rule; /* how the profile is written */
-	bool quiet;
-	char *finish_command; /* what a person types to settle it */
-};
 
 /* ---- before ---- */
 
@@ -58,7 +33,7 @@ plain_name(const char *command, char *name, size_t size)
 }
 
 static int
-choose_output(struct run *run, struct plumb_error *error)
+choose_output(struct plumb_running *run, struct plumb_error *error)
 {
 	const char *given = plumb_options_text(run->invocation->options, "output");
 	char base[PATH_MAX], name[64], suffix[16] = "";
@@ -81,7 +56,7 @@ choose_output(struct run *run, struct plumb_error *error)
 
 /* Reads the options; wrong ones are an error before anything is made. */
 static int
-read_options(struct run *run, struct plumb_error *error)
+read_options(struct plumb_running *run, struct plumb_error *error)
 {
 	const struct plumb_options *given = run->invocation->options;
 	int code = plumb_run_options_read(given, &run->options, error);
@@ -93,7 +68,7 @@ read_options(struct run *run, struct plumb_error *error)
 
 /* A region's file is sized to the limit at once, and fills as the program goes. */
 static void
-fit_limit(struct run *run)
+fit_limit(struct plumb_running *run)
 {
 	const char *path = run->folder.path;
 	uint64_t space = plumb_rundir_space(path);
@@ -111,16 +86,16 @@ fit_limit(struct run *run)
 		fits = PLUMB_RUN_LEAST_LIMIT;
 	if (fits >= run->options.limit)
 		return;
-	plumb_cli_note(
-		run->invocation,
-		"the records of each process in %s are limited to %lld MiB instead of %lld MiB, "
-		"because no more %s; use --folder for another place",
-		path, fits >> 20, run->options.limit >> 20, why);
+	if (!run->program.is_silent) /* it was said for the first run */
+		plumb_cli_note(run->invocation,
+		               "the records of each process in %s are limited to %lld MiB instead "
+		               "of %lld MiB, because no more %s; use --folder for another place",
+		               path, fits >> 20, run->options.limit >> 20, why);
 	run->options.limit = fits;
 }
 
-static void
-discard_run(struct run *run)
+void
+plumb_run_discard(struct plumb_running *run)
 {
 	plumb_control_unmap(run->schedule.control);
 	run->schedule.control = NULL;
@@ -132,7 +107,7 @@ discard_run(struct run *run)
 
 /* What a person types to finish the run; malloced, NULL: no memory. */
 static char *
-finish_command(const struct run *run)
+finish_command(const struct plumb_running *run)
 {
 	const char *words[9] = { "plumb", "settle", "--remove" };
 	size_t count = 3;
@@ -148,7 +123,7 @@ finish_command(const struct run *run)
 }
 
 static int
-make_folder(struct run *run, struct plumb_error *error)
+make_folder(struct plumb_running *run, struct plumb_error *error)
 {
 	char parent[PATH_MAX], region[PATH_MAX + 32];
 	const char *given = plumb_options_text(run->invocation->options, "folder");
@@ -176,7 +151,7 @@ make_folder(struct run *run, struct plumb_error *error)
 
 /* ", after 5 s, for 10 s" */
 static const char *
-when_text(const struct run *run, char *text, size_t size)
+when_text(const struct plumb_running *run, char *text, size_t size)
 {
 	const struct plumb_run_options *o = &run->options;
 	char length[PLUMB_FORMAT_SIZE];
@@ -230,7 +205,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 }
 
 static void
-announce_recording(const struct run *run)
+announce_recording(const struct plumb_running *run)
 {
 	if (run->quiet || plumb_rank() > 0) /* rank 0 says it for all */
 		return;
@@ -250,7 +225,7 @@ announce_recording(const struct run *run)
 /* An option of plumb's that stands after the command is the program's: SURE before it starts, where
  * no "--" says that this is meant; else when the program did not like it. */
 static void
-say_misplaced(const struct run *run, bool sure)
+say_misplaced(const struct plumb_running *run, bool sure)
 {
 	const char *word, *last = run->invocation->words[run->invocation->option_words - 1];
 	bool explicit = !strcmp(last, "--");
@@ -268,7 +243,7 @@ say_misplaced(const struct run *run, bool sure)
 }
 
 static char **
-make_environment(const struct run *run)
+make_environment(const struct plumb_running *run)
 {
 	struct plumb_environment_settings settings = {
 		.library = run->folder.library,
@@ -284,6 +259,10 @@ make_environment(const struct run *run)
 	if (!variables)
 		return NULL;
 	settings.variables = (const char *const *)variables;
+	if (run->measure) {
+		settings.counter = run->measure->library;
+		settings.counter_variables = plumb_measure_variables(run->measure);
+	}
 	char **environment = plumb_environment_new(environ, &settings);
 	plumb_run_options_variables_free(variables);
 	return environment;
@@ -301,7 +280,7 @@ pause_a_moment(void *data, unsigned milliseconds)
 static void
 flush_all(void *data)
 {
-	const struct run *run = data;
+	const struct plumb_running *run = data;
 	if (run->options.gpu != PLUMB_GPU_OFF && run->folder.path[0])
 		plumb_rundir_flush(&run->folder, FLUSH_MS, pause_a_moment, NULL);
 }
@@ -309,7 +288,7 @@ flush_all(void *data)
 static void
 toggle_recording(void *data)
 {
-	struct run *run = data;
+	struct plumb_running *run = data;
 	if (!run->schedule.control)
 		return;
 	plumb_schedule_toggle(&run->schedule);
@@ -322,7 +301,7 @@ toggle_recording(void *data)
 static int
 take_turn(void *data)
 {
-	struct run *run = data;
+	struct plumb_running *run = data;
 	struct plumb_control *control = run->schedule.control;
 	int next = control ? plumb_schedule_turn(&run->schedule) : -1;
 	int looks[] = { run->watch ? plumb_watch_look(run->watch, control) : -1,
@@ -335,7 +314,7 @@ take_turn(void *data)
 
 /* What looking at values cost, and what came of it. */
 static void
-count_looks(struct run *run, const struct plumb_copies_told *told)
+count_looks(struct plumb_running *run, const struct plumb_copies_told *told)
 {
 	struct plumb_arena *arena = &run->facts.arena;
 	bool known = told->fate == PLUMB_FATE_ATTRIBUTED;
@@ -354,13 +333,15 @@ count_looks(struct run *run, const struct plumb_copies_told *told)
 	plumb_arena_count(arena, PLUMB_SOURCE_LOOK_MEMORY, PLUMB_FATE_ALLOWED, told->bytes_bound);
 }
 
-static void
-wait_for_program(struct run *run)
+void
+plumb_run_wait(struct plumb_running *run)
 {
 	const struct plumb_program_care care = {
 		.flush = flush_all, .toggled = toggle_recording, .turn = take_turn, .data = run
 	};
+	uint64_t began = plumb_clock_ns();
 	plumb_program_wait(&run->program, &care);
+	run->wall_ns = (int64_t)(plumb_clock_ns() - began);
 	plumb_watch_free(run->watch);
 	run->watch = NULL;
 	struct plumb_copies_told told = plumb_copies_end(run->copies);
@@ -372,7 +353,7 @@ wait_for_program(struct run *run)
 }
 
 static void
-say_how_it_ended(const struct run *run)
+say_how_it_ended(const struct plumb_running *run)
 {
 	if (!run->quiet && run->program.signal && run->program.signal != SIGINT &&
 	    run->program.signal != SIGTERM)
@@ -385,7 +366,7 @@ say_how_it_ended(const struct run *run)
 
 /* Programs that the collector could not get into. False: there were none. */
 static bool
-say_left_out(const struct run *run)
+say_left_out(const struct plumb_running *run)
 {
 	struct plumb_control *control = run->schedule.control;
 	unsigned hidden = control ? atomic_load(&control->unreachable) : 0;
@@ -407,7 +388,7 @@ say_left_out(const struct run *run)
 
 /* What was looked for, and what would have seen the program. */
 static void
-say_nothing_found(const struct run *run)
+say_nothing_found(const struct plumb_running *run)
 {
 	const struct plumb_run_options *o = &run->options;
 	bool operators = o->layers & PLUMB_LAYER_OPERATOR;
@@ -430,7 +411,7 @@ say_nothing_found(const struct run *run)
 
 /* Why the profile is empty, as far as it says. */
 static void
-say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
+say_nothing_captured(const struct plumb_running *run, const struct plumb_profile *profile)
 {
 	if (run->quiet)
 		return;
@@ -456,7 +437,7 @@ say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
 
 /* The profile is written: the folder may go, unless somebody still writes there. */
 static void
-clear_folder(struct run *run)
+clear_folder(struct plumb_running *run)
 {
 	struct plumb_rundir_alive alive;
 	if (plumb_rundir_living(&run->folder, 0, &alive) > 0) {
@@ -473,9 +454,8 @@ clear_folder(struct run *run)
 		               run->folder.path);
 }
 
-/* In a job of many ranks, each rank has its own plumb. Only rank 0 prints the summary. */
-static void
-print_summary(const struct run *run, const struct plumb_profile *profile)
+void
+plumb_run_summary(const struct plumb_running *run, const struct plumb_profile *profile)
 {
 	struct plumb_summary_options summary = { .path = run->output,
 		                                 .user_code = run->options.user_code };
@@ -500,8 +480,9 @@ print_summary(const struct run *run, const struct plumb_profile *profile)
 	free(word);
 }
 
-static void
-settle_run(struct run *run)
+/* False: there is no profile. */
+static bool
+settle_run(struct plumb_running *run)
 {
 	static char first[3 * PATH_MAX], second[3 * PATH_MAX];
 	const char *folder = run->folder.path;
@@ -529,7 +510,7 @@ settle_run(struct run *run)
 		               "nothing is lost: the records are in %s; finish with: %s", folder,
 		               run->finish_command);
 		plumb_rundir_remove_alias(&run->folder);
-		return;
+		return false;
 	}
 	if (code == PLUMB_EEMPTY) {
 		if (finish.failed_early)
@@ -542,18 +523,19 @@ settle_run(struct run *run)
 		if (finish.kept_old)
 			plumb_cli_note(run->invocation, "the earlier profile %s is kept",
 			               run->output);
-	} else if (!run->quiet) {
-		print_summary(run, &profile);
+	} else if (!run->quiet && !run->measure) {
+		plumb_run_summary(run, &profile);
 	}
 	plumb_profile_free(&profile);
 	clear_folder(run);
+	return code == 0;
 }
 
 /* ---- the verb ---- */
 
 /* The program alone. */
 static int
-run_unprofiled(struct run *run)
+run_unprofiled(struct plumb_running *run)
 {
 	struct plumb_error error;
 	plumb_cli_note(run->invocation, "%s; it runs as it is, and nothing will be captured",
@@ -562,33 +544,32 @@ run_unprofiled(struct run *run)
 		plumb_cli_note(run->invocation, "%s", error.message);
 		return run->program.exit_code;
 	}
-	wait_for_program(run);
+	plumb_run_wait(run);
 	say_how_it_ended(run);
 	plumb_cli_note(run->invocation, "nothing was captured");
 	return run->program.exit_code;
 }
 
-static int
-run_profiled(struct run *run)
+char **
+plumb_run_make_ready(struct plumb_running *run, struct plumb_error *error)
 {
-	struct plumb_error error = { 0 };
 	char **environment = NULL;
-	if (make_folder(run, &error) < 0 ||
-	    (!(environment = make_environment(run)) && plumb_fail_memory(&error, NULL))) {
-		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
-		discard_run(run);
-		return PLUMB_RUN_FAILED;
-	}
-	announce_recording(run);
-	say_misplaced(run, true);
+	int code = make_folder(run, error);
+	if (!code && run->options.pairs && !run->program.is_silent)
+		code = plumb_measure_begin(run->measure, run->folder.library, run->folder.path,
+		                           (uint32_t)run->options.pairs, error);
+	if (!code && !(environment = make_environment(run)))
+		plumb_fail_memory(error, NULL);
+	return environment;
+}
+
+int
+plumb_run_record(struct plumb_running *run, char *const *environment, struct plumb_error *error)
+{
 	uint64_t start = plumb_control_begin(run->schedule.control);
-	int code = plumb_program_start(&run->program, run->argv, environment, &error);
-	plumb_environment_free(environment);
-	if (code < 0) {
-		plumb_cli_note(run->invocation, "%s", error.message);
-		discard_run(run);
-		return run->program.exit_code;
-	}
+	int code = plumb_program_start(&run->program, run->argv, environment, error);
+	if (code < 0)
+		return code;
 	struct plumb_facts_program facts = { .start_monotonic = start,
 		                             .pid = run->program.pid,
 		                             .ppid = getpid(),
@@ -612,10 +593,35 @@ run_profiled(struct run *run)
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);
-	wait_for_program(run);
+	plumb_run_wait(run);
 	plumb_facts_ended(&run->facts, run->program.exit_code);
+	return 0;
+}
+
+static int
+run_profiled(struct plumb_running *run)
+{
+	struct plumb_error error = { 0 };
+	char **environment = plumb_run_make_ready(run, &error);
+	if (!environment) {
+		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
+		plumb_run_discard(run);
+		return PLUMB_RUN_FAILED;
+	}
+	announce_recording(run);
+	say_misplaced(run, true);
+	int code = plumb_run_record(run, environment, &error);
+	plumb_environment_free(environment);
+	if (code < 0) {
+		plumb_cli_note(run->invocation, "%s", error.message);
+		plumb_run_discard(run);
+		return run->program.exit_code;
+	}
 	say_how_it_ended(run);
-	settle_run(run);
+	if (settle_run(run) && run->measure)
+		plumb_run_measure(run);
+	else if (run->measure)
+		plumb_cli_note(run->invocation, "what recording costs was not measured");
 	if (!run->program.signal && (run->program.exit_code == 1 || run->program.exit_code == 2))
 		say_misplaced(run, false);
 	return run->program.exit_code;
@@ -623,7 +629,7 @@ run_profiled(struct run *run)
 
 /* The command cannot be executed. */
 static void
-refuse_command(const struct run *run)
+refuse_command(const struct plumb_running *run)
 {
 	char *meant = plumb_suggest_run(run->invocation);
 	bool by_name = run->target.error == ENOENT && !strchr(run->argv[0], '/');
@@ -635,11 +641,38 @@ refuse_command(const struct run *run)
 	free(meant);
 }
 
+static int
+run_as_asked(struct plumb_running *run)
+{
+	struct plumb_error error;
+	int code;
+	if (run->target.refused)
+		return run_unprofiled(run);
+	if (run->options.pairs && plumb_rank() >= 0) {
+		plumb_cli_note(
+			run->invocation,
+			"--measure-cost starts the whole job again; put the launcher behind "
+			"plumb: plumb run --measure-cost -- torchrun ...; the program was not "
+			"started");
+		return PLUMB_RUN_FAILED;
+	}
+	if (run->options.pairs && !(run->measure = calloc(1, sizeof(*run->measure)))) {
+		plumb_fail_memory(&error, NULL);
+		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
+		return PLUMB_RUN_FAILED;
+	}
+	code = run_profiled(run);
+	if (run->measure)
+		plumb_measure_end(run->measure);
+	free(run->measure);
+	return code;
+}
+
 int
 plumb_cmd_run(struct plumb_invocation *invocation)
 {
 	struct plumb_error error = { 0 };
-	struct run *run = calloc(1, sizeof(*run));
+	struct plumb_running *run = calloc(1, sizeof(*run));
 	int code = PLUMB_RUN_FAILED;
 	if (!run) {
 		plumb_fail_memory(&error, NULL);
@@ -659,7 +692,7 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 	} else {
 		if (run->options.toggle)
 			plumb_program_toggle(&run->program, run->options.toggle);
-		code = run->target.refused ? run_unprofiled(run) : run_profiled(run);
+		code = run_as_asked(run);
 	}
 	plumb_control_unmap(run->schedule.control);
 	int number = run->program.signal;
