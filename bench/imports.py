@@ -7,7 +7,7 @@
 Makes a trace of N MB (240) by repeating a recorded one, each time later and with other numbers, as it is, with
 zstd and with gzip. Then in turn, MB of JSON text a second: plumb on one core and on two, to a finished profile;
 Python's json and orjson, which only parse; and HolisticTraceAnalysis, which loads it (--hta: a Python that has it
-and orjson). Peak memory is the largest of the whole process.
+and orjson). Peak memory is the largest of the whole process. If others use the machine, compare the processor time.
 """
 import argparse
 import gzip
@@ -58,7 +58,7 @@ def enlarge(source, megabytes, path):
 
 
 def once(command, cores):
-    """(seconds, peak memory in bytes) of one command, tied to so many cores."""
+    """(seconds, peak memory in bytes, seconds of the processor) of one command, tied to so many cores."""
     before = time.perf_counter()
     child = subprocess.Popen(["taskset", "-c", ",".join(map(str, range(cores))), *command],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -67,7 +67,7 @@ def once(command, cores):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{command}: {error.decode()[-2000:]}")
-    return time.perf_counter() - before, usage.ru_maxrss * 1024
+    return time.perf_counter() - before, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
 
 
 def main():
@@ -93,12 +93,14 @@ def main():
             ways["orjson (parses)"] = ([options.hta, "-c", LOADERS["orjson"], trace], 1)
             ways["HolisticTraceAnalysis (loads)"] = ([options.hta, "-c", LOADERS["HTA"], trace], 2)
         seconds, memory = {way: [] for way in ways}, dict.fromkeys(ways, 0)
+        processor = {way: [] for way in ways}
         for round_ in range(options.rounds):
             for way, (command, cores) in ways.items():
                 if round_ and "plumb" not in way and sum(seconds[way]) > 20:
                     continue
-                took, peak = once(command, cores)
+                took, peak, worked = once(command, cores)
                 seconds[way].append(took)
+                processor[way].append(worked)
                 memory[way] = max(memory[way], peak)
         reports = []
         once([options.plumb, "import", "-o", out, trace], 2)
@@ -110,10 +112,12 @@ def main():
     base = statistics.median(seconds["plumb, plain, one core"])
     print(f"{size / 1e6:.0f} MB of JSON, {spans} spans, profile {profile / 1e6:.1f} MB, "
           f"{options.rounds} rounds in turn, median (least–greatest)\n")
-    print("| | MB/s | time, ratio to plumb | peak memory, ratio to the text |\n|---|---|---|---|")
+    print("| | MB/s | MB in a second of the processor | time, ratio to plumb | peak memory, ratio to the text |")
+    print("|---|---|---|---|---|")
     for way, took in seconds.items():
         middle = statistics.median(took)
         print(f"| {way} | {size / 1e6 / middle:.1f} ({size / 1e6 / max(took):.1f}–{size / 1e6 / min(took):.1f}) | "
+              f"{size / 1e6 / statistics.median(processor[way]):.1f} | "
               f"{middle / base:.2f}× | {memory[way] / size:.2f}× |")
     print(f"\nplumb report of the profile: {statistics.median(reports):.3f} s")
 

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/large.h"
-
 /* Indexes stay below UINT32_MAX, which means "none" everywhere. */
 #define PLUMB_VEC_MAX (UINT32_MAX - 1)
 
@@ -43,10 +41,8 @@ plumb_vec_grow(void *items, uint32_t *capacity, uint64_t wanted, size_t size)
 	if (__builtin_mul_overflow((size_t)room, size, &bytes))
 		return NULL;
 	void *grown = realloc(items, bytes);
-	if (!grown)
-		return NULL;
-	plumb_large_wish(grown, bytes);
-	*capacity = (uint32_t)room;
+	if (grown)
+		*capacity = (uint32_t)room;
 	return grown;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/launches.h"
 
-#include "base/large.h"
 #include "base/runs.h"
 #include "base/search.h"
 
@@ -64,7 +63,8 @@ plumb_launches_find(const struct plumb_profile *p, uint32_t process,
 		if (is_of(p, t, process))
 			count += count_calls(p, t);
 	plumb_vec_free(launches); /* of a search that ran out of memory */
-	if (!plumb_large_vec(launches, count))
+	launches->items = plumb_vec_grow(NULL, &launches->capacity, count, sizeof *launches->items);
+	if (!launches->items)
 		return PLUMB_ESYSTEM;
 	for (uint32_t t = 0; t < p->tracks_count; t++)
 		if (is_of(p, t, process))

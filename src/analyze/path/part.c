@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/large.h"
 #include "base/search.h"
 
 /* ---- the median iteration ---- */
@@ -265,7 +264,7 @@ plumb_path_part_spans(const struct plumb_profile *p, const struct plumb_path_par
 		}
 		*count = n;
 		if (!fill)
-			spans = plumb_large(((size_t)n + 1) * sizeof *spans);
+			spans = malloc(((size_t)n + 1) * sizeof *spans);
 		if (!spans)
 			return NULL;
 	}

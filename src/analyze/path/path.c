@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
-#include "base/large.h"
 #include "base/search.h"
 #include "model/collective.h"
 
@@ -181,7 +180,7 @@ finish_nodes(struct plumb_path *path)
 	free(path->submitted);
 	path->launch = NULL;
 	path->submitted = NULL;
-	path->position = plumb_large(((size_t)path->count + 1) * sizeof *path->position);
+	path->position = malloc(((size_t)path->count + 1) * sizeof *path->position);
 	for (uint32_t i = 0; path->position && i < path->count; i++)
 		path->position[i] = PLUMB_NONE;
 	return path->position != NULL;
@@ -194,14 +193,14 @@ make_nodes(struct plumb_path *path)
 	size_t n = p->spans_count;
 
 	/* A gate has at least two works. */
-	path->nodes = plumb_large((2 * n + n / 2 + 1) * sizeof *path->nodes);
+	path->nodes = malloc((2 * n + n / 2 + 1) * sizeof *path->nodes);
 	path->first_span = malloc(((size_t)p->tracks_count + 2) * sizeof *path->first_span);
 	path->last_node = malloc(((size_t)p->tracks_count + 1) * sizeof *path->last_node);
 	path->busiest = malloc(((size_t)p->processes_count + 1) * sizeof *path->busiest);
 	path->first_track = malloc(((size_t)p->processes_count + 1) * sizeof *path->first_track);
 	path->next_track = malloc(((size_t)p->tracks_count + 1) * sizeof *path->next_track);
-	path->launch = plumb_large((n + 1) * sizeof *path->launch);
-	path->submitted = plumb_large((n + 1) * sizeof *path->submitted);
+	path->launch = malloc((n + 1) * sizeof *path->launch);
+	path->submitted = malloc((n + 1) * sizeof *path->submitted);
 	path->kinds = calloc((size_t)p->contexts_count + 1, 1);
 	if (!path->nodes || !path->first_span || !path->last_node || !path->busiest ||
 	    !path->first_track || !path->next_track || !path->launch || !path->submitted ||

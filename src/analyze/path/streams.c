@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
-#include "base/large.h"
 #include "base/runs.h"
 #include "base/sort.h"
 
@@ -15,7 +14,7 @@ static bool
 order_stream(struct plumb_path *path, uint32_t from, uint32_t to)
 {
 	struct plumb_path_node *nodes = path->nodes;
-	struct plumb_sort_item *ends = plumb_large(2 * (size_t)(to - from) * sizeof *ends);
+	struct plumb_sort_item *ends = malloc(2 * (size_t)(to - from) * sizeof *ends);
 	uint32_t next = 0, count = 0;
 
 	if (!ends)
@@ -167,7 +166,7 @@ find_done(struct plumb_path *path)
 	for (uint32_t i = 0; i < path->places.count; i++) {
 		struct plumb_path_place *place = &path->places.items[i];
 
-		place->done = plumb_large(((size_t)place->count + 1) * sizeof *place->done);
+		place->done = malloc(((size_t)place->count + 1) * sizeof *place->done);
 		if (!place->done)
 			return false;
 		place->count = 0;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
-#include "base/large.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -419,7 +418,7 @@ search_works(struct search *search)
 
 	for (uint32_t i = 0; i < spans; i++)
 		count += (path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_WORK) != 0;
-	works = plumb_large(2 * ((size_t)count + 1) * sizeof *works);
+	works = malloc(2 * ((size_t)count + 1) * sizeof *works);
 	done = works;
 	count = 0;
 	for (uint32_t i = 0; done && i < spans; i++) {

@@ -5,7 +5,6 @@
 
 #include "analyze/copies.h"
 #include "base/hash.h"
-#include "base/large.h"
 #include "base/search.h"
 #include "model/collective.h"
 #include "model/framework/framework.h"
@@ -109,7 +108,7 @@ gather_ops(struct plumb_moments *line)
 	bool done = plumb_gpu_merge_new(&line->shared->gpu, streams, count, &merge) == 0;
 
 	if (done)
-		line->ops = plumb_large(((size_t)merge.works + 1) * sizeof *line->ops);
+		line->ops = malloc(((size_t)merge.works + 1) * sizeof *line->ops);
 	while (line->ops && plumb_gpu_merge_next(&merge, &place))
 		gather_op(line, place);
 	plumb_gpu_merge_free(&merge);
@@ -134,7 +133,7 @@ plumb_moments_busy(struct plumb_moments *line)
 
 	if (line->busy.count || !line->ops_count)
 		return &line->busy;
-	items = plumb_large(((size_t)line->ops_count + 1) * sizeof *items);
+	items = malloc(((size_t)line->ops_count + 1) * sizeof *items);
 	if (!items)
 		return NULL;
 	for (uint32_t i = 0; i < line->ops_count; i++) {
