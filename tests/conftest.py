@@ -82,7 +82,8 @@ class UnitFailure(Exception):
 # What they measure is how processors are shared out. So they come after all other tests, and only one that computes and one
 # that waits may run side by side.
 ALONE = {"test_cpu.py": "computes", "test_glimpses.py": "computes", "test_iters_samples.py": "computes",
-         "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_windows.py": "waits", "test_windows_find.py": "computes"}
+         "test_measure_cost.py": "waits", "test_ranks_late.py": "waits", "test_waiting.py": "waits",
+         "test_windows.py": "waits", "test_windows_find.py": "computes"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
 LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_bad_times.py", "test_modules.py",
         "test_compiled.py", "test_torture.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_guides.py"]
