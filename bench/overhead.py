@@ -21,6 +21,7 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     nogpu       … --no-gpu: light without CUPTI
     operators   … --layers operator: light without Python and module frames
     python      … --layers python: light without operators and module frames
+    nonvtx      light without NVTX: libraries such as XLA name no ranges
     nolog       light with TORCH_TRACE= in the environment: PyTorch writes no log of what it compiles
     nocalls     light without CUPTI's callbacks: GPU work is recorded, but not where it comes from
     trace       … --trace
@@ -63,7 +64,7 @@ PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=10
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
          "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"],
          "lean": ["--mode", "lean"], "nogpu": ["--no-gpu"], "operators": ["--layers", "operator"], "python": ["--layers", "python"],
-         "nolog": [], "nocalls": []}  # mode: options
+         "nonvtx": [], "nolog": [], "nocalls": []}  # mode: options
 ENVIRONMENT = {"nolog": {"TORCH_TRACE": ""}, "nocalls": {"PLUMB_CUPTI_CALLBACKS": "0"}}
 PEERS = ["cupti", "cupticalls", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
@@ -71,6 +72,7 @@ USUAL = ["none", "plumb", "trace", "cupti", "torch", "torchstack", "proton", "pr
 ITERATIONS = {"gptsmall": 100, "graph": 200, "gpt124": 20, "llama": 10, "tiny": 300}
 TEN = ["conformer", "dlrm", "unet", "gnn", "resnet", "vit", "transformer", "llamatrain", "gemma",
        "nanogpt"]
+BLOCK = 0.4  # seconds
 WARM = 5  # iterations in the first block of each process, which does not count
 
 
@@ -193,6 +195,8 @@ class Worker:
         command = [options.python, os.path.join(HERE, "overhead.py"), "--work", workload, mode,
                    "tiny" if options.tiny else ""]
         self.profile = os.path.join(self.folder, "bench.plumb")
+        if mode == "nonvtx":
+            command = ["env", "-u", "NVTX_INJECTION64_PATH", *command]
         if mode in PLUMB:
             command = [options.plumb, "run", *PLUMB[mode], "-o", self.profile, "--"] + command
         environment = {**os.environ, **ENVIRONMENT.get(mode, {})}
@@ -264,8 +268,8 @@ def measure(workload, workers, folder, options):
     for worker in workers.values():
         worker.block(WARM)
     iterations = ITERATIONS.get(workload)
-    if not iterations:
-        iterations = max(1, round(options.block / workers["none"].block(WARM)["seconds"]))
+    if options.block or not iterations:
+        iterations = max(1, round((options.block or BLOCK) / workers["none"].block(WARM)["seconds"]))
     modes = list(workers)
     blocks = {mode: [] for mode in modes}
     for number in range(options.rounds):
@@ -387,7 +391,7 @@ def parse():
     parser.add_argument("--mode", action="append", choices=MODES)
     parser.add_argument("--against", choices=MODES, default="none")
     parser.add_argument("--rounds", type=int, help="(default: 12; of tenmodels 6)")
-    parser.add_argument("--block", type=float, default=0.4, help="seconds (of tenmodels)")
+    parser.add_argument("--block", type=float, help=f"seconds (default: by the workload, else {BLOCK})")
     parser.add_argument("--together", type=int, default=3, help="workloads loaded at a time")
     parser.add_argument("--tiny", action="store_true", help="tenmodels so small that a CPU will do")
     parser.add_argument("--plumb", default=os.path.join(HERE, "..", "build", "plumb"))

@@ -87,7 +87,8 @@ class UnitFailure(Exception):
 
 # A processor that does something else spoils what they measure. So they come after all other tests, and only one of each
 # kind may run: most of the time two of the three only wait.
-ALONE = {"test_glimpses.py": "computes", "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too"}
+ALONE = {"test_glimpses.py": "computes", "test_measure_cost.py": "waits", "test_ranks_late.py": "waits",
+         "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too"}
 # So do these, and a busy machine hardly ever disturbs them: they run beside others, but they are measured again, too.
 MEASURE = {*ALONE, "test_cpu.py", "test_iters_samples.py", "test_windows.py", "test_windows_ends.py", "test_windows_find.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.

@@ -53,9 +53,9 @@ def test_a_known_cost_is_measured(tmp_path, way):
     assert len(known["recorded"]) == len(known["plain"]) == 1
     assert found["kind"] == "measured" and found["scope"] == "step" and found["pairs"] == 1 and found["why"] is None
     assert known["recorded"][0] - known["plain"][0] > 3 * SLOW
-    assert found["recorded_ns"] == pytest.approx(known["recorded"][0], rel=0.1)
-    assert found["plain_ns"] == pytest.approx(known["plain"][0], rel=0.1)
-    assert found["ratio"] == pytest.approx(known["recorded"][0] / known["plain"][0], rel=0.1)
+    assert found["recorded_ns"] == pytest.approx(known["recorded"][0], rel=0.15)
+    assert found["plain_ns"] == pytest.approx(known["plain"][0], rel=0.15)
+    assert found["ratio"] == pytest.approx(known["recorded"][0] / known["plain"][0], rel=0.15)
     assert found["low"] is None and found["high"] is None  # of one pair
     assert 100 < found["steps"] <= 350
     assert re.search(r"recording costs [\d.]+ ms a step of [\d.]+ ms: 1\.\d+× \(measured; 1 pair of runs\)", made.done.stderr)
@@ -92,7 +92,7 @@ def test_the_lowest_rank_is_compared(tmp_path):
                        options=("--measure-cost=1",), environment=mock_environment(NEWEST, f"clock=1,slow={SLOW}"))
     assert made.done.returncode == 0, made.done.stderr
     known, found = own(tmp_path, rank="0"), cost(made)
-    assert found["kind"] == "measured" and found["ratio"] == pytest.approx(known["recorded"][0] / known["plain"][0], rel=0.1)
+    assert found["kind"] == "measured" and found["ratio"] == pytest.approx(known["recorded"][0] / known["plain"][0], rel=0.15)
     assert query(made.path, "SELECT rank FROM processes p JOIN costs c ON c.process = p.id") == [(0,)]
     assert " on rank 0" in made.done.stderr
 
