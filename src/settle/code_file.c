@@ -145,7 +145,7 @@ plumb_code_open(const struct plumb_code_wanted *wanted, enum plumb_code_state *s
 	*state = PLUMB_CODE_FAILED;
 	if (!code)
 		return NULL;
-	code->file.fd = code->debug.fd = code->mini.fd = -1;
+	code->file.fd = code->debug.fd = code->mini.fd = code->schemas.fd = -1;
 	code->fetch = wanted->fetch;
 	code->path = strdup(wanted->path);
 	*state = code->path ? plumb_elf_open(&code->file, wanted->path) : PLUMB_CODE_FAILED;

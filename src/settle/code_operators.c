@@ -62,20 +62,39 @@ take_schema(struct plumb_code *code, const char *start, const char *open, const 
 }
 
 static void
-read_schemas(struct plumb_code *code)
+read_section(struct plumb_code *code, const struct plumb_elf *file)
 {
 	GElf_Shdr head;
-	Elf_Scn *section = plumb_elf_section(&code->file, ".rodata", 0, &head);
+	Elf_Scn *section = plumb_elf_section(file, ".rodata", 0, &head);
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
 	const char *start, *end;
 
-	code->knows_operators = true;
 	if (!data || !data->d_buf || head.sh_type == SHT_NOBITS)
 		return;
 	start = data->d_buf;
 	end = start + data->d_size;
 	for (const char *at = start; (at = memchr(at, '(', (size_t)(end - at))); at++)
 		take_schema(code, start, at, end);
+}
+
+/* The kernels of GPUs are in a library of their own, and the schemas in the one beside it. */
+static void
+read_schemas(struct plumb_code *code)
+{
+	static const char beside[] = "libtorch_cpu.so";
+	const char *slash = strrchr(code->path, '/');
+	int folder = slash ? (int)(slash - code->path + 1) : 0;
+	char path[4096];
+
+	if (code->knows_operators)
+		return;
+	code->knows_operators = true;
+	read_section(code, &code->file);
+	if (code->operators.count ||
+	    snprintf(path, sizeof path, "%.*s%s", folder, code->path, beside) >= (int)sizeof path)
+		return;
+	if (!plumb_elf_open(&code->schemas, path))
+		read_section(code, &code->schemas);
 }
 
 /* Does KNOWN end with JOINED? Returns where in it, or NULL. */
@@ -197,8 +216,7 @@ find_aten(struct plumb_code *code, const char *symbol, struct plumb_code_place *
 	place->redispatch = !strncmp(symbol, "10redispatchE", 13);
 	if (!name || (!place->redispatch && strncmp(symbol, "4callE", 6)))
 		return false;
-	if (!code->knows_operators)
-		read_schemas(code);
+	read_schemas(code);
 	found = find_whole(code, name, bytes);
 	if (!found)
 		found = find_end(code, name, bytes);
@@ -236,8 +254,7 @@ find_boxed(struct plumb_code *code, const char *symbol, struct plumb_code_place 
 		return false;
 	bytes -= (size_t)(at + 1 - name);
 	name = at + 1; /* after the name of the dispatch key */
-	if (!code->knows_operators)
-		read_schemas(code);
+	read_schemas(code);
 	place->redispatch = true;
 	return find_kernel(code, name, bytes, find_whole, place) ||
 	       find_kernel(code, name, bytes, find_end, place);
@@ -286,4 +303,5 @@ plumb_code_operators_free(struct plumb_code *code)
 {
 	plumb_vec_free(&code->operators);
 	plumb_map_free(&code->operator_map);
+	plumb_elf_close(&code->schemas);
 }

@@ -83,6 +83,7 @@ struct plumb_code {
 	struct plumb_code_ranges units;
 	PLUMB_VEC(struct plumb_code_unit) unit_functions;
 	bool knows_operators;
+	struct plumb_elf schemas; /* the library with the schemas, if it is another one */
 	PLUMB_VEC(struct plumb_code_operator) operators;
 	struct plumb_map operator_map; /* by "add_Tensor" */
 };

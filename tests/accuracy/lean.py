@@ -10,7 +10,6 @@ A line for each program; where they differ, a line for each row. Ends with 1 if 
 """
 import argparse
 import collections
-import json
 import os
 import re
 import subprocess
@@ -18,6 +17,11 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+try:
+    import plumb
+except ImportError:  # not installed: the one of this checkout
+    sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
+    import plumb
 BENCH = os.path.join(HERE, "..", "..", "bench")
 KEYS = ("operator", "module", "line", "phase")
 # PyTorch records these by a callback, though they are no operators of its dispatcher; lean has no such callbacks.
@@ -54,16 +58,23 @@ if torch.cuda.is_available():
 """
 
 
-def kernels(plumb, path, key):
-    """{(row, line of your code): kernels in it alone}; lines of frames that operators divide are joined."""
-    done = subprocess.run([plumb, "report", path, "--by", key, "--top", "0", "--metric", "gpu.time", "--json"],
-                          capture_output=True, text=True, check=True)
-    found = collections.Counter()
-    for row in json.loads(done.stdout)["rows"]:
-        count = row["exclusive"].get("gpu.time", {}).get("count", 0)
-        name = (row["user_file"], row["user_line"]) if key == "line" else row["name"]
-        if count:
-            found[name] += count
+def frame_above(node, kinds):
+    """The innermost frame of one of KINDS above NODE, or None."""
+    return next((above for above in node.ancestors if above.kind in kinds), None)
+
+
+def place_of(node, key):
+    if key == "phase":
+        return "backward" if node.is_backward else "forward"
+    above = frame_above(node, ("python",) if key == "line" else (key,))
+    return above and (f"{above.file}:{above.line}" if key == "line" else above.name)
+
+
+def kernels(path, key):
+    """{operator, module, line or phase: kernels directly in it}."""
+    found, profile = collections.Counter(), plumb.Profile(path)
+    for number, stat in profile._stats("gpu.time")[0].items():
+        found[str(place_of(plumb.Node(profile, number), key))] += stat[1]
     return found
 
 
@@ -78,10 +89,12 @@ def record(options, mode, name, kind, folder):
 
 def compare(options, name, kind, folder):
     """(kernels, rows that differ, rows that differ without a reason)."""
+    if kind == "run":  # what a compiler keeps from its first run is there for both
+        record(options, "light", name, "warm", folder)
     light, lean = (record(options, mode, name, kind, folder) for mode in ("light", "lean"))
     differ, unexplained, total = [], 0, 0
     for key in KEYS:
-        one, other = kernels(options.plumb, light, key), kernels(options.plumb, lean, key)
+        one, other = kernels(light, key), kernels(lean, key)
         total = max(total, sum(one.values()))
         for row in sorted(set(one) | set(other), key=str):
             if one[row] != other[row]:
