@@ -27,6 +27,7 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     trace       … --trace
     cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
     cupticalls  the same, with an empty callback for each launch
+    nvtx        a tool for NVTX that does nothing (bench/micro_range.c): what libraries do because there is one
     torch       torch.profiler, CPU and CUDA activities, one profile per block
     torchstack  the same with stacks and shapes
     proton      Triton's Proton with Python contexts
@@ -37,9 +38,12 @@ is `--mode light --mode cpu --against light`, and what module frames or windows 
 nomodule --against nomodule`.
 
 `tenmodels` stands for the ten of bench/models.py, by default with none, light, full and torch and in six
-rounds, `kinds` for all of bench/programs.py. The processes of three models are loaded together (--together), and nothing is measured while one
+rounds, `kinds` for all of bench/kinds.py. The processes of three models are loaded together (--together), and nothing is measured while one
 loads. Iterations are so many that a plain block takes --block seconds. A model whose library is not
 installed is left out, and said.
+
+On a busy host, short blocks and many rounds say more than long ones (--block 0.15 --rounds 40): what disturbs one block disturbs
+its neighbours, too. The last column compares the shortest blocks, which nothing disturbed.
 
 Memory is the peak resident set at the end beside that of `none`; the profile is what the tool writes;
 "end to profile" is the time from the program's last line to the finished file (plumb), or what
@@ -59,14 +63,14 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from programs import KINDS  # noqa: E402
+from kinds import KINDS  # noqa: E402
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
          "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"],
          "lean": ["--mode", "lean"], "nogpu": ["--no-gpu"], "operators": ["--layers", "operator"], "python": ["--layers", "python"],
          "nonvtx": [], "nolog": [], "nocalls": []}  # mode: options
 ENVIRONMENT = {"nolog": {"TORCH_TRACE": ""}, "nocalls": {"PLUMB_CUPTI_CALLBACKS": "0"}}
-PEERS = ["cupti", "cupticalls", "torch", "torchstack", "proton", "protonshadow"]
+PEERS = ["cupti", "cupticalls", "nvtx", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
 USUAL = ["none", "plumb", "trace", "cupti", "torch", "torchstack", "proton", "protonshadow"]
 ITERATIONS = {"gptsmall": 100, "graph": 200, "gpt124": 20, "llama": 10, "tiny": 300}
@@ -133,7 +137,7 @@ def environment():
 def made(workload, tiny):
     """One step of the workload as a function, and one that waits for its work."""
     if workload in KINDS:
-        import programs as workloads
+        import kinds as workloads
     elif workload in TEN:
         import models as workloads
     else:
@@ -186,6 +190,15 @@ def build_floor(folder, python, calls=False):
     return output
 
 
+def build_nvtx(folder):
+    """Compiles the tool of micro_range.c that does nothing; returns the library's path. NVTX comes with CUDA."""
+    output = os.path.join(folder, "nvtx.so")
+    includes = [os.path.join(HERE, "..", "include"), os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"]
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", *("-I" + path for path in includes), "-o", output,
+                    os.path.join(HERE, "micro_range.c"), "-ldl"], check=True)
+    return output
+
+
 class Worker:
     """One process: a workload in a mode. It begins to load at once; `ready` waits for it."""
 
@@ -202,6 +215,8 @@ class Worker:
         environment = {**os.environ, **ENVIRONMENT.get(mode, {})}
         if mode.startswith("cupti"):
             environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, options.python, mode == "cupticalls")
+        if mode == "nvtx":
+            environment["NVTX_INJECTION64_PATH"] = build_nvtx(self.folder)
         read, write = os.pipe()
         self.log = open(os.path.join(self.folder, "log"), "w+")
         # Descriptor 3 carries the answers, so that the tools may print what they like.
@@ -309,7 +324,7 @@ def table(raw, base):
     beside = "" if base == "none" else f" to {base}"
     out = [f"### {raw['workload']}: {raw['iterations']} iterations a block, {rounds} rounds", "",
            f"| mode | ms/iteration | ratio{beside} ({span_name(rounds)}) | memory added{beside} | "
-           "end to profile | profile |", "|---|---|---|---|---|---|"]
+           "end to profile | profile | min ms, ratio |", "|---|---|---|---|---|---|---|"]
     for mode, row in modes.items():
         blocks = row["blocks"]
         cells = [mode, f"{1e3 * statistics.median(b['seconds'] for b in blocks):.3f}"]
@@ -325,6 +340,8 @@ def table(raw, base):
             cells += [f"{finish:.2f} s", f"{row['profile'] / 1e6:.1f} MB"]
         else:
             cells += [f"{blocks[-1]['finish']:.2f} s", f"{blocks[-1]['bytes'] / 1e6:.1f} MB"]
+        least, plain = (min(b["seconds"] for b in modes[name]["blocks"]) for name in (mode, base))
+        cells.append(f"{1e3 * least:.3f}, {least / plain:.3f}")
         out.append("| " + " | ".join(cells) + " |")
     if "growth" in raw:
         out += ["", f"Resident memory from iteration 100 to 1000: none {raw['growth']['none']:+.1f} MB, "

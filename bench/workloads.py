@@ -5,6 +5,8 @@
     gpt124    a GPT of 124 M parameters, context 1024, batch 16: compute-bound training
     llama     a 1.1 B Llama of random weights that generates 8 tokens: launch-bound inference
     tiny      a two-layer network, for machines without a GPU
+    adds      500 small operators, each of which launches a kernel: what one launch costs
+    chain     a chain of 100 operators forward and backward: what one autograd node costs
 
 `make(name)` returns a function that runs one iteration.
 """
@@ -118,6 +120,30 @@ def tiny():
     return step
 
 
+def adds():
+    x = torch.zeros(64, device="cuda" if torch.cuda.is_available() else "cpu")
+
+    @torch.no_grad()
+    def step():
+        for _ in range(500):
+            x.add_(1)
+
+    return step
+
+
+def chain():
+    x = torch.ones(64, device="cuda" if torch.cuda.is_available() else "cpu", requires_grad=True)
+
+    def step():
+        y = x
+        for _ in range(100):
+            y = y * 1.0
+        y.sum().backward()
+        x.grad = None
+
+    return step
+
+
 def make(name, tiny_one=False):
     del tiny_one  # these have one size
     torch.manual_seed(0)
@@ -129,6 +155,6 @@ def make(name, tiny_one=False):
         return gpt(50304, 768, 12, 12, 1024, 16, foreach=True)
     if name == "llama":
         return llama()
-    if name == "tiny":
-        return tiny()
-    raise SystemExit(f"no workload {name!r}: gptsmall, graph, gpt124, llama or tiny")
+    if name in ("tiny", "adds", "chain"):
+        return {"tiny": tiny, "adds": adds, "chain": chain}[name]()
+    raise SystemExit(f"no workload {name!r}: gptsmall, graph, gpt124, llama, tiny, adds or chain")

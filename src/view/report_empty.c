@@ -62,7 +62,7 @@ plumb_report_why_empty(const struct plumb_report *report, char text[PLUMB_REPORT
 		return "no shapes were recorded; record them with plumb run --shapes";
 	if (report->by == PLUMB_BY_RANK && !has_ranks(p))
 		return "no ranks were recorded";
-	if (plumb_profile_is_lean(p) && !report->total.count &&
+	if (plumb_profile_is_lean(p) && (!report->total.count || report->by == PLUMB_BY_OPERATOR) &&
 	    (report->metric == PLUMB_METRIC_OP_TIME || report->metric == PLUMB_METRIC_OP_CALLS ||
 	     report->metric == PLUMB_METRIC_OP_DURATION))
 		return "the time and calls of operators on the host are unknown with --mode lean; "

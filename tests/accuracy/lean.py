@@ -5,7 +5,7 @@ is compared, in numbers of kernels (times differ from run to run).
 
     python3 tests/accuracy/lean.py [--plumb PATH] [--python PYTHON] [--tiny] [NAME…]
 
-NAME: of bench/models.py or bench/programs.py; default: the ten models, trained and only run forward, and the kinds of programs.
+NAME: of bench/models.py or bench/kinds.py; default: the ten models, trained and only run forward, and the kinds of programs.
 A line for each program; where they differ, a line for each row. Ends with 1 if a row differs that NOTES does not explain.
 """
 import argparse
@@ -36,9 +36,9 @@ tiny = sys.argv[4] == "tiny"
 if os.environ.get("MOCK_CUPTI"):
     import ctypes
     ctypes.CDLL(os.environ["MOCK_CUPTI"], ctypes.RTLD_GLOBAL)
-import programs
-if name in programs.KINDS:
-    step = programs.make(name, tiny)
+import kinds
+if name in kinds.KINDS:
+    step = kinds.make(name, tiny)
 else:
     import models
     step = models.make(name, tiny)
@@ -107,7 +107,7 @@ def compare(options, name, kind, folder):
 def main():
     sys.path.insert(0, BENCH)
     from overhead import TEN
-    from programs import KINDS
+    from kinds import KINDS
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--plumb", default=os.path.join(HERE, "..", "..", "build", "plumb"))

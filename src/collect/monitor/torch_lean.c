@@ -90,26 +90,23 @@ plumb_torch_evaluate_thrown(int version, _Unwind_Action actions, _Unwind_Excepti
 extern const char plumb_torch_evaluate[] __asm__(EVALUATE);
 
 /*
- * The name that PyTorch gives to a node of this class, from the type information of C++. Classes
- * that PyTorch generates have their bare name, others their whole one. NULL: it is a template or of
- * Python, whose backward record says it.
+ * The name that PyTorch gives to a node whose type has this mangled name. Classes that PyTorch
+ * generates have their bare name, others their whole one. False: it is a template or of Python,
+ * whose backward record says it.
  */
-static const char *
-class_name(const void *node, char *text, size_t size)
+static bool
+spell_class(const char *mangled, char *text, size_t size)
 {
-	const void *const *vtable = *(const void *const *const *)node;
-	const char *const *type = vtable ? vtable[-1] : NULL;
-	const char *mangled = type ? type[1] : NULL;
 	size_t used = 0;
 	bool generated = false;
-	if (!mangled || *mangled++ != 'N')
-		return NULL;
+	if (*mangled++ != 'N')
+		return false;
 	while (*mangled >= '1' && *mangled <= '9') {
 		size_t length = 0;
 		while (*mangled >= '0' && *mangled <= '9' && length < size)
 			length = length * 10 + (size_t)(*mangled++ - '0');
 		if (length > strnlen(mangled, size) || used + length + 3 > size)
-			return NULL;
+			return false;
 		if (generated)
 			used = 0;
 		else if (used)
@@ -119,8 +116,46 @@ class_name(const void *node, char *text, size_t size)
 		generated = generated || (length == 9 && !memcmp(mangled, "generated", length));
 		mangled += length;
 	}
-	return mangled[0] == 'E' && !mangled[1] && strcmp(text, "torch::autograd::PyNode") ? text
-	                                                                                   : NULL;
+	return mangled[0] == 'E' && !mangled[1] && strcmp(text, "torch::autograd::PyNode");
+}
+
+/* Names of engine frames by type, written once; "" means that the type does not say it. A program
+ * has a hundred types. */
+#define TYPES 1024u
+static struct type {
+	_Atomic(const char *) mangled; /* NULL: free */
+	_Atomic bool ready;
+	char name[120];
+} types[TYPES];
+
+/* The name of the engine's frame around NODE; NULL: its backward record says it. */
+static const char *
+engine_name(const void *node)
+{
+	const void *const *vtable = *(const void *const *const *)node;
+	const char *const *info = vtable ? vtable[-1] : NULL;
+	const char *mangled = info ? info[1] : NULL, *taken = NULL;
+	if (!mangled)
+		return NULL;
+	for (uint32_t i = 0; i < TYPES; i++) {
+		struct type *type = &types[(plumb_mix((uintptr_t)mangled, 0) + i) % TYPES];
+		taken = atomic_load_explicit(&type->mangled, memory_order_relaxed);
+		if (!taken && atomic_compare_exchange_strong(&type->mangled, &taken, mangled)) {
+			const size_t prefix = sizeof PLUMB_ENGINE_PREFIX - 1;
+			if (spell_class(mangled, type->name + prefix, sizeof type->name - prefix))
+				memcpy(type->name, PLUMB_ENGINE_PREFIX, prefix);
+			else
+				type->name[0] = '\0';
+			atomic_store_explicit(&type->ready, true, memory_order_release);
+			taken = mangled;
+		}
+		if (taken == mangled)
+			return atomic_load_explicit(&type->ready, memory_order_acquire) &&
+			                       type->name[0]
+			               ? type->name
+			               : NULL;
+	}
+	return NULL;
 }
 
 void *
@@ -135,10 +170,8 @@ plumb_torch_evaluate_begin(struct call *call)
 		is_listening() ? plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER) : NULL;
 	if (!thread)
 		return address;
-	char text[200];
-	const char *name = call->node ? class_name(call->node, text, sizeof text) : NULL;
 	struct plumb_operator op = {
-		.id = name ? plumb_engine_name(thread, name) : 0,
+		.name = call->node ? engine_name(call->node) : NULL,
 		.sequence = -1,
 		.engine = true,
 		.stack = &call->ticket,
