@@ -129,6 +129,9 @@ void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, 
 void plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
                          plumb_id track, int64_t x, uint64_t times);
 
+/* Prefetches the values of NODE, for an observation that comes soon. */
+void plumb_prefetch_values(struct plumb_thread *thread, plumb_id node);
+
 /* Records that ORIGIN explains NODE. Calling it again changes nothing, and so does a call where
  * either is 0 or PLUMB_LOST. */
 void plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,

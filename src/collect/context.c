@@ -154,20 +154,6 @@ call_place(struct plumb_thread *thread, plumb_id here)
 
 /* ---- enter and exit ---- */
 
-/* Brings in what the exit will add to; by then the operator has filled the caches with its own. */
-static inline void
-prefetch_values(struct plumb_thread *thread, plumb_id node)
-{
-	if (!node || node == PLUMB_LOST)
-		return;
-	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
-	const char *value = plumb_region_at(thread->arena.region, record->first_value);
-	__builtin_prefetch(value, 1);
-	__builtin_prefetch(value + 64, 1);
-	if (plumb_unlikely(thread->native))
-		plumb_native_prefetch(thread, node);
-}
-
 /* Fills in where FRAME stands: its Python, and its context under OUTER. */
 static void
 place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
@@ -232,7 +218,11 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	place_operator(thread, outer, frame, op);
 	if (op->sequence >= 0 && !op->backward && frame->node && frame->node != PLUMB_LOST)
 		plumb_forward_put(thread, op->thread, op->sequence, frame->node);
-	prefetch_values(thread, frame->node);
+	/* Brings in what the exit will add to; by then the operator has filled the caches with its
+	 * own. */
+	plumb_prefetch_values(thread, frame->node);
+	if (plumb_unlikely(thread->native) && frame->node && frame->node != PLUMB_LOST)
+		plumb_native_prefetch(thread, frame->node);
 	ticket->thread = thread;
 	ticket->depth = ++thread->operators;
 	ticket->serial = frame->serial = ++thread->serial;

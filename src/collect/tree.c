@@ -207,6 +207,17 @@ plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
 }
 
 void
+plumb_prefetch_values(struct plumb_thread *thread, plumb_id node)
+{
+	if (!node || node == PLUMB_LOST)
+		return;
+	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
+	const char *value = plumb_region_at(thread->arena.region, record->first_value);
+	__builtin_prefetch(value, 1);
+	__builtin_prefetch(value + 64, 1);
+}
+
+void
 plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
              enum plumb_origin_kind kind)
 {

@@ -54,6 +54,8 @@ struct plumb_thread *
 plumb_gpu_call_begin(struct plumb_gpu_activity *activity, unsigned kind, uint64_t correlation)
 {
 	enum plumb_source source = kind <= PLUMB_CALL_SET ? PLUMB_SOURCE_LAUNCH : 0;
+	if (plumb_likely(source))
+		plumb_launch_prefetch(activity->launches, correlation);
 	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, source);
 	if (plumb_unlikely(!thread) && kind <= PLUMB_CALL_SET &&
 	    !plumb_control_is_on(plumb_control))
@@ -67,7 +69,8 @@ plumb_gpu_call_enter(struct plumb_gpu_activity *activity, struct plumb_thread *t
 {
 	struct plumb_key key = { .kind = PLUMB_FRAME_GPU_API, .name = name };
 	plumb_id node = plumb_child(thread, plumb_context_current(thread), &key);
-	if (pending.depth == DEPTH) /* begins without ends: forget them */
+	plumb_prefetch_values(thread, node); /* the call's end counts there */
+	if (pending.depth == DEPTH)          /* begins without ends: forget them */
 		pending.depth = 0;
 	struct plumb_gpu_call *call = &pending.calls[pending.depth++];
 	*call = (struct plumb_gpu_call){

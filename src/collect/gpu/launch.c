@@ -63,6 +63,14 @@ bucket_of(struct plumb_launch_ring *ring, uint64_t correlation)
 	return &ring->slots[(correlation & ring->mask) * WAYS];
 }
 
+void
+plumb_launch_prefetch(const struct plumb_launch_ring *ring, uint64_t correlation)
+{
+	const struct slot *bucket = &ring->slots[(correlation & ring->mask) * WAYS];
+	__builtin_prefetch(bucket, 1);
+	__builtin_prefetch(bucket + WAYS - 1, 1);
+}
+
 static struct slot *
 find_slot(struct plumb_launch_ring *ring, uint64_t correlation)
 {
