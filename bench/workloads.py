@@ -14,6 +14,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import kinds
+
 
 class Attention(nn.Module):
     def __init__(self, width, heads):
@@ -77,17 +79,7 @@ def gpt(vocabulary, width, heads, layers, context, batch, foreach, captured=Fals
         loss.backward()
         optimizer.step()
 
-    if not captured:
-        return step
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+    return kinds.replayed(torch, "cuda", step) if captured else step
 
 
 def llama():

@@ -4,6 +4,8 @@
  * much of the loop, though it ran next to no operator there. That is a sleep, input, plain Python,
  * or a library that has no operators. Programs with a GPU have the latency analysis.
  *
+ * With --mode lean, nothing says when operators ran, so there is no finding.
+ *
  * What is under a framework's loader is left out: the latency analysis tells of that, with or
  * without a GPU. If most operators run on other threads of the process, there is no finding.
  *
@@ -200,7 +202,7 @@ find_outside(struct plumb_study *study)
 	unsigned char *kinds, *loading;
 	int code;
 
-	if (p->devices_count || study->gpu_ns || study->copy_ns)
+	if (p->devices_count || study->gpu_ns || study->copy_ns || plumb_profile_is_lean(p))
 		return 0;
 	code = plumb_startup_find(p, &o.main);
 	if (code || o.main.process == PLUMB_NONE || o.main.metric == PLUMB_METRIC_OP_TIME)

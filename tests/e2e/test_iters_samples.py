@@ -87,7 +87,8 @@ def test_only_with_both(tmp_path, options):
 
 def test_samples_of_operators_lie_in_their_spans(torch_python, tmp_path):
     program = tmp_path / "operators.py"
-    program.write_text("import torch\na = torch.ones(300, 300)\nfor _ in range(120):\n    a @ a\n")
+    program.write_text("import time, torch\na, end = torch.ones(300, 300), time.thread_time() + 0.4\n"
+                       "while time.thread_time() < end:\n    a @ a\n")
     made = run_program(torch_python, program, folder=tmp_path,
                        options=["--trace", "--cpu=1000", "--no-gpu"])
     assert made.done.returncode == 0, made.done.stderr

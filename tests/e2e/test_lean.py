@@ -67,6 +67,25 @@ def test_no_native_frame_is_shown(both):
     assert not kinds & {"native", "inline"}
 
 
+def test_nothing_is_said_about_time_outside_operators(any_torch_python, tmp_path):
+    """Without a GPU, the light mode says which function sleeps, and how long operators run in it. Lean cannot know."""
+    program = tmp_path / "sleeps.py"
+    program.write_text(
+        "import time, torch\n"
+        "def sleeps():\n"
+        "    time.sleep(0.01)\n"
+        "x = torch.ones(4, requires_grad=True)\n"
+        "for _ in range(150):\n"
+        "    x.sum().backward()\n"
+        "    sleeps()\n")
+    rules = {}
+    for mode in ("light", "lean"):
+        made = run_program(any_torch_python, program, folder=tmp_path, options=("--mode", mode), name=f"{mode}.plumb")
+        assert made.done.returncode == 0, made.done.stderr
+        rules[mode] = {finding.rule for finding in made.profile.findings}
+    assert "outside" in rules["light"] and "outside" not in rules["lean"]
+
+
 @pytest.mark.parametrize("options, why", [
     (["--shapes"], "--shapes needs callbacks for operators"),
     (["--layers", "python"], "--mode lean has its own layers"),
