@@ -87,15 +87,15 @@ class UnitFailure(Exception):
 
 # A processor that does something else spoils what they measure. So they come after all other tests, and only one of each
 # kind may run: most of the time two of the three only wait.
-ALONE = {"test_glimpses.py": "computes", "test_measure_cost.py": "waits", "test_ranks_late.py": "waits",
-         "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too"}
-# So do these, and a busy machine hardly ever disturbs them: they run beside others, but they are measured again, too.
-MEASURE = {*ALONE, "test_cpu.py", "test_iters_samples.py", "test_windows.py", "test_windows_ends.py", "test_windows_find.py"}
+ALONE = {"test_cpu.py": "computes", "test_glimpses.py": "computes", "test_iters_samples.py": "computes",
+         "test_measure_cost.py": "waits", "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too",
+         "test_windows.py": "waits", "test_windows_find.py": "computes"}
+# A busy machine hardly ever disturbs these: they run beside others, but they are measured again, too.
+MEASURE = {*ALONE, "test_windows_ends.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
 LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py",
-        "test_torture.py", "test_guides.py", "test_cpu.py", "test_python_walker.py", "test_iters_samples.py", "test_modules.py",
-        "test_compiled.py", "test_native_walk.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_windows_ends.py",
-        "test_windows_find.py"]
+        "test_torture.py", "test_guides.py", "test_python_walker.py", "test_modules.py",
+        "test_compiled.py", "test_native_walk.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_windows_ends.py"]
 
 
 @pytest.hookimpl(trylast=True)

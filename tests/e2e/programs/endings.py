@@ -125,7 +125,7 @@ def too_deep():
 
 def still_inside():
     """Other threads are in one operator for longer than the program lives."""
-    matrix = torch.ones(4000, 4000)
+    matrix = torch.ones(7000, 7000)
     for _ in range(2):
         threading.Thread(target=torch.mm, args=(matrix, matrix), daemon=True).start()
     time.sleep(0.05)
