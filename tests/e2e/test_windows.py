@@ -11,7 +11,7 @@ PROGRAM = """
     import torch
 
     torch.set_num_threads(1)
-    a = torch.randn(32, 32)
+    a = torch.randn(192, 192)  # enough work to be a loop: 0.1 % of the time
 
     def begin():
         x = torch.fft.fft2(a).real
