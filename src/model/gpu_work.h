@@ -37,7 +37,7 @@ struct plumb_gpu_range {
 struct plumb_gpu_range plumb_gpu_work_of(const struct plumb_gpu_work *work, uint32_t track);
 
 /*
- * All that several streams did, in the order of the starts; of equals the first stream's.
+ * All that several streams did, in the order of the starts. Ties go to the first stream.
  *
  *	struct plumb_gpu_merge merge;
  *	int code = plumb_gpu_merge_new(&work, streams, count, &merge);

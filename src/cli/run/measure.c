@@ -165,7 +165,7 @@ plumb_measure_ran(struct plumb_measure *m, const struct plumb_measure_run *run)
 
 /* ---- launches ---- */
 
-/* Maps the file of a process. NULL: it is none. */
+/* Maps the file of a process. NULL: the file is not one of a process. */
 static const struct plumb_launches_header *
 map_launches(const char *path, size_t *bytes)
 {

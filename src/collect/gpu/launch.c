@@ -64,9 +64,9 @@ bucket_of(struct plumb_launch_ring *ring, uint64_t correlation)
 }
 
 void
-plumb_launch_prefetch(const struct plumb_launch_ring *ring, uint64_t correlation)
+plumb_launch_prefetch(struct plumb_launch_ring *ring, uint64_t correlation)
 {
-	const struct slot *bucket = &ring->slots[(correlation & ring->mask) * WAYS];
+	const struct slot *bucket = bucket_of(ring, correlation);
 	__builtin_prefetch(bucket, 1);
 	__builtin_prefetch(bucket + WAYS - 1, 1);
 }

@@ -26,7 +26,7 @@ void plumb_launch_ring_clear(struct plumb_launch_ring *ring);
 void plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
                       const struct plumb_ring_launch *launch);
 /* Brings in what a put with this id will write to: the ring is larger than caches. */
-void plumb_launch_prefetch(const struct plumb_launch_ring *ring, uint64_t correlation);
+void plumb_launch_prefetch(struct plumb_launch_ring *ring, uint64_t correlation);
 /* Sets host_wait, once, of a launch that was put before. */
 void plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns);
 /* False: none was put, or it was overwritten (*overwritten tells). */
