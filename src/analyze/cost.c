@@ -488,6 +488,20 @@ compare(struct comparison *c, uint32_t count, struct plumb_cost *cost, char *why
 	return 0;
 }
 
+struct plumb_cost
+plumb_cost_unknown(void)
+{
+	return (struct plumb_cost){ .process = PLUMB_NONE,
+		                    .pairs = PLUMB_UNKNOWN,
+		                    .steps = PLUMB_UNKNOWN,
+		                    .recorded_ns = PLUMB_UNKNOWN,
+		                    .plain_ns = PLUMB_UNKNOWN,
+		                    .ratio = NAN,
+		                    .low = NAN,
+		                    .high = NAN,
+		                    .why = PLUMB_NONE };
+}
+
 int
 plumb_cost_compare(const struct plumb_cost_loop *loop, const struct plumb_cost_run *runs,
                    uint32_t count, struct plumb_cost *cost, char why[PLUMB_COST_WHY],
@@ -497,16 +511,9 @@ plumb_cost_compare(const struct plumb_cost_loop *loop, const struct plumb_cost_r
 	int code;
 
 	why[0] = '\0';
-	*cost = (struct plumb_cost){ .process = PLUMB_NONE,
-		                     .scope = PLUMB_COST_OF_RUN,
-		                     .pairs = c.pairs,
-		                     .steps = PLUMB_UNKNOWN,
-		                     .recorded_ns = PLUMB_UNKNOWN,
-		                     .plain_ns = PLUMB_UNKNOWN,
-		                     .ratio = NAN,
-		                     .low = NAN,
-		                     .high = NAN,
-		                     .why = PLUMB_NONE };
+	*cost = plumb_cost_unknown();
+	cost->scope = PLUMB_COST_OF_RUN;
+	cost->pairs = c.pairs;
 	if (differ(runs, count, why))
 		return 0;
 	if (loop->process != PLUMB_NONE)

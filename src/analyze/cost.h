@@ -16,6 +16,9 @@
 
 #include "model/profile.h"
 
+/* A cost of which nothing is known: process and `why` are PLUMB_NONE. */
+struct plumb_cost plumb_cost_unknown(void);
+
 /* The main loop of the process with the lowest rank that has it. */
 struct plumb_cost_loop {
 	uint32_t process;         /* PLUMB_NONE: there is no loop, or nobody knows its iterations */

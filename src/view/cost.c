@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "analyze/cost_estimate.h"
+#include "analyze/cost.h"
 #include "view/view.h"
 
 static struct plumb_cost_answer
@@ -23,37 +23,29 @@ measured(const struct plumb_profile *p)
 static struct plumb_cost_answer
 estimated(const struct plumb_profile *p)
 {
-	struct plumb_cost_answer a = { .cost = { .process = PLUMB_NONE,
-		                                 .scope = PLUMB_COST_OF_STEP,
-		                                 .pairs = PLUMB_UNKNOWN,
-		                                 .steps = PLUMB_UNKNOWN,
-		                                 .recorded_ns = PLUMB_UNKNOWN,
-		                                 .plain_ns = PLUMB_UNKNOWN,
-		                                 .ratio = NAN,
-		                                 .low = NAN,
-		                                 .high = NAN,
-		                                 .why = PLUMB_NONE } };
-	struct plumb_cost_estimate e;
+	struct plumb_cost_answer a = { .cost = plumb_cost_unknown() };
+	struct plumb_cost_estimate *e = &a.parts;
 	struct plumb_error error;
 
+	a.cost.scope = PLUMB_COST_OF_STEP;
 	if (p->window.kind) {
 		a.why = "it is estimated for the whole run";
 		return a;
 	}
-	if (plumb_cost_estimate_find(p, &e, &error) < 0) {
+	if (plumb_cost_estimate_find(p, e, &error) < 0) {
 		a.why = "it could not be computed";
 		return a;
 	}
-	a.why = e.why;
-	a.cost.process = e.process;
-	if (!e.is_known)
+	a.why = e->why;
+	a.cost.process = e->process;
+	if (!e->is_known)
 		return a;
 	a.kind = PLUMB_COST_ESTIMATED;
-	a.hidden = e.is_hidden;
-	a.cost.steps = e.steps;
-	a.cost.recorded_ns = llround(e.step_ns);
-	a.cost.plain_ns = llround(e.step_ns - e.cost_ns);
-	a.cost.ratio = e.step_ns / (e.step_ns - e.cost_ns);
+	a.hidden = e->is_hidden;
+	a.cost.steps = e->steps;
+	a.cost.recorded_ns = llround(e->step_ns);
+	a.cost.plain_ns = llround(e->step_ns - e->cost_ns);
+	a.cost.ratio = e->step_ns / (e->step_ns - e->cost_ns);
 	return a;
 }
 
@@ -64,6 +56,23 @@ plumb_cost_answer(const struct plumb_profile *p)
 }
 
 /* ---- JSON ---- */
+
+/* What an estimate adds up, ns for a step. */
+static void
+json_parts(const struct plumb_cost_estimate *e, struct plumb_json *json)
+{
+	if (!e) {
+		plumb_json_key(json, "parts");
+		plumb_json_null(json);
+		return;
+	}
+	plumb_json_key_object(json, "parts");
+	plumb_json_key_number(json, "plumb_ns", e->own_ns);
+	plumb_json_key_number(json, "framework_ns", e->framework_ns);
+	plumb_json_key_number(json, "driver_ns", e->driver_ns);
+	plumb_json_key_number(json, "gpu_ns", e->gpu_ns);
+	plumb_json_end(json);
+}
 
 void
 plumb_cost_json(const struct plumb_profile *p, struct plumb_json *json)
@@ -91,5 +100,6 @@ plumb_cost_json(const struct plumb_profile *p, struct plumb_json *json)
 	else
 		plumb_json_null(json);
 	plumb_json_key_text(json, "why", a.why);
+	json_parts(a.kind == PLUMB_COST_ESTIMATED ? &a.parts : NULL, json);
 	plumb_json_end(json);
 }

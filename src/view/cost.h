@@ -3,6 +3,7 @@
 #ifndef PLUMB_VIEW_COST_H
 #define PLUMB_VIEW_COST_H
 
+#include "analyze/cost_estimate.h"
 #include "base/json.h"
 #include "model/profile.h"
 
@@ -17,6 +18,7 @@ struct plumb_cost_answer {
 	bool hidden;            /* an estimate: the host does its part while the GPU works */
 	struct plumb_cost cost; /* `why` is not used; an estimate has no interval and no pairs */
 	const char *why;        /* it is not known; lives as long as the profile */
+	struct plumb_cost_estimate parts; /* of an estimate */
 };
 
 struct plumb_cost_answer plumb_cost_answer(const struct plumb_profile *profile);

@@ -43,7 +43,7 @@ RUN = {"command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL, "recorded_ns": INT_OR_NU
        "cost": (dict,), "exit_code": INT_OR_NULL, "environment": (dict,)}
 COST = {"kind": TEXT_OR_NULL, "scope": TEXT_OR_NULL, "recorded_ns": INT_OR_NULL, "plain_ns": INT_OR_NULL,
         "ratio": NUMBER_OR_NULL, "low": NUMBER_OR_NULL, "high": NUMBER_OR_NULL, "pairs": INT_OR_NULL, "steps": INT_OR_NULL,
-        "process": INT_OR_NULL, "hidden": (bool, type(None)), "why": TEXT_OR_NULL}
+        "process": INT_OR_NULL, "hidden": (bool, type(None)), "why": TEXT_OR_NULL, "parts": (dict, type(None))}
 PROCESS = {"pid": INT_OR_NULL, "ppid": INT_OR_NULL, "rank": INT_OR_NULL, "local_rank": INT_OR_NULL,
            "host": TEXT_OR_NULL, "command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL,
            "exit_code": INT_OR_NULL}

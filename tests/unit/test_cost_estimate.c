@@ -32,7 +32,7 @@ struct program {
 static const struct program usual = { .calls = 300000,
 	                              .start_calls = 100000,
 	                              .launches = 100000,
-	                              .overhead_ns = 50000000,
+	                              .overhead_ns = 110000000,
 	                              .busy_ns = 300000000,
 	                              .kernels = 100000,
 	                              .steps = STEPS };
@@ -143,7 +143,7 @@ test_the_host_is_the_limit(void **state)
 	assert_int_equal(e.steps, STEPS);
 	assert_true(fabs(e.step_ns - STEP_NS) < 1);
 	/* 400 of 500 thousand events are in the loop. */
-	assert_true(fabs(e.own_ns - 50000000 * 0.8 / STEPS) < 1);
+	assert_true(fabs(e.own_ns - (double)usual.overhead_ns * 0.8 / STEPS) < 1);
 	assert_true(e.framework_ns > 0 && e.driver_ns > 0);
 	assert_true(fabs(e.cost_ns - (e.own_ns + e.framework_ns + e.driver_ns)) < 1);
 }
@@ -157,11 +157,47 @@ test_it_grows_with_the_events(void **state)
 	(void)state;
 
 	more.calls *= 2;
+	more.start_calls *= 2;
 	more.launches *= 2;
+	more.overhead_ns *= 2;
 	one = estimate(&usual);
 	two = estimate(&more);
 	assert_true(fabs(two.framework_ns / one.framework_ns - 2) < 1e-9);
 	assert_true(fabs(two.driver_ns / one.driver_ns - 2) < 1e-9);
+}
+
+/* The host is as slow for the others as it is for plumb. */
+static void
+test_a_slow_host(void **state)
+{
+	struct program slow = usual;
+	struct plumb_cost_estimate one, two;
+	(void)state;
+
+	slow.overhead_ns *= 2;
+	one = estimate(&usual);
+	two = estimate(&slow);
+	assert_true(fabs(two.own_ns / one.own_ns - 2) < 1e-9);
+	assert_true(fabs(two.framework_ns / one.framework_ns - 2) < 1e-9);
+	assert_true(fabs(two.driver_ns / one.driver_ns - 2) < 1e-9);
+}
+
+/* plumb's own time tells nothing of the others if it is out of all proportion. */
+static void
+test_out_of_proportion(void **state)
+{
+	struct program slow = usual, slower;
+	struct plumb_cost_estimate one, two;
+	(void)state;
+
+	slow.overhead_ns *= 10;
+	slower = slow;
+	slower.overhead_ns *= 2;
+	one = estimate(&slow);
+	two = estimate(&slower);
+	assert_true(two.own_ns > one.own_ns);
+	assert_true(fabs(two.framework_ns - one.framework_ns) < 1e-6);
+	assert_true(two.framework_ns < 5 * estimate(&usual).framework_ns);
 }
 
 static void
@@ -268,9 +304,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_the_host_is_the_limit),   T(test_it_grows_with_the_events),
-		T(test_the_gpu_hides_the_host),  T(test_what_the_gpu_waits_is_the_bound),
-		T(test_a_program_without_a_gpu), T(test_what_is_not_known),
+		T(test_the_host_is_the_limit),
+		T(test_it_grows_with_the_events),
+		T(test_a_slow_host),
+		T(test_out_of_proportion),
+		T(test_the_gpu_hides_the_host),
+		T(test_what_the_gpu_waits_is_the_bound),
+		T(test_a_program_without_a_gpu),
+		T(test_what_is_not_known),
 		T(test_a_profile_takes_a_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
