@@ -11,8 +11,9 @@
 #define PLUMB_ALIGN_MOST 512
 
 struct plumb_align {
-	int32_t *fronts; /* private: how far each diagonal gets, edit by edit */
-	uint64_t work;   /* steps taken so far, over all calls */
+	int32_t *fronts;          /* private: how far each diagonal gets, edit by edit */
+	int32_t *counts, counted; /* private: by symbol below `counted`, all 0 between calls */
+	uint64_t work;            /* steps taken so far, over all calls */
 };
 
 int plumb_align_new(struct plumb_align *align) PLUMB_MUST_CHECK;
