@@ -142,15 +142,18 @@ find_unknown(const struct plumb_profile *p)
 		if (p->origins[i].reason == PLUMB_ORIGIN_OF_FUSED)
 			return "the program is compiled";
 	for (uint32_t i = 0; i < p->frames_count; i++) {
-		const char *name = plumb_text(p, p->frames[i].name);
+		const char *name = plumb_text(p, p->frames[i].name),
+			   *file = plumb_text(p, p->frames[i].file);
 
 		if (name && !strncmp(name, "Torch-Compiled Region", 21))
 			return "the program is compiled";
+		if (p->frames[i].kind != PLUMB_FRAME_PYTHON || !file)
+			continue;
+		if (strstr(file, "/jax/_src/"))
+			return "the program uses JAX";
+		if (strstr(file, "/tensorflow/python/"))
+			return "the program uses TensorFlow";
 	}
-	if (plumb_profile_environment(p, "jax.version"))
-		return "the program uses JAX";
-	if (plumb_profile_environment(p, "tensorflow.version"))
-		return "the program uses TensorFlow";
 	return NULL;
 }
 
@@ -204,6 +207,8 @@ estimate_loop(const struct plumb_profile *p, const struct plumb_cost_loop *loop,
 	host = e->own_ns + e->framework_ns + e->driver_ns;
 	if (sum.calls + sum.launches <= 0)
 		e->why = "the loop has no operators and no launches";
+	else if (sum.calls > 0 && !plumb_profile_environment(p, "torch.version"))
+		e->why = "its operators are not PyTorch's";
 	else if (isnan(e->own_ns))
 		e->why = "plumb's own time in it is not known";
 	else if (isnan(gpu.idle_ns))

@@ -28,6 +28,7 @@ struct program {
 	int64_t steps;
 	const char *fact; /* of the environment */
 	const char *frame;
+	const char *file; /* of a Python frame */
 };
 static const struct program usual = { .calls = 300000,
 	                              .start_calls = 100000,
@@ -35,7 +36,8 @@ static const struct program usual = { .calls = 300000,
 	                              .overhead_ns = 110000000,
 	                              .busy_ns = 300000000,
 	                              .kernels = 100000,
-	                              .steps = STEPS };
+	                              .steps = STEPS,
+	                              .fact = "torch.version" };
 
 static void
 add_value(struct plumb_builder *b, uint32_t context, uint32_t metric, uint32_t track,
@@ -122,6 +124,9 @@ estimate(const struct program *p)
 		b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
 	add_rank(b, &other, 1, device);
 	add_rank(b, p, 0, device);
+	if (p->file)
+		plumb_builder_frame(b, PLUMB_FRAME_PYTHON, plumb_builder_text(b, "run"),
+		                    plumb_builder_text(b, p->file), 3);
 	if (p->fact)
 		plumb_builder_environment(b, PLUMB_NONE, p->fact, "1.0");
 	assert_int_equal(plumb_builder_finish(b, &profile, &error), 0);
@@ -257,9 +262,11 @@ test_what_is_not_known(void **state)
 	struct program p = usual;
 	(void)state;
 
-	p.fact = "jax.version";
+	p.fact = NULL;
+	unknown(p, "its operators are not PyTorch's");
+	p = usual, p.file = "/usr/lib/python3/jax/_src/pjit.py";
 	unknown(p, "the program uses JAX");
-	p.fact = "tensorflow.version";
+	p = usual, p.file = "/usr/lib/python3/tensorflow/python/eager/context.py";
 	unknown(p, "the program uses TensorFlow");
 	p = usual, p.frame = "Torch-Compiled Region: 0/0";
 	unknown(p, "the program is compiled");
