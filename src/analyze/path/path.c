@@ -46,7 +46,7 @@ plumb_path_process(const struct plumb_path *path, uint32_t span)
 }
 
 uint32_t
-plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation)
+plumb_path_call(struct plumb_path *path, uint32_t process, uint64_t correlation)
 {
 	uint32_t call = plumb_launch_of(&path->calls, process, correlation);
 
