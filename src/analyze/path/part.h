@@ -32,6 +32,10 @@ int plumb_path_part_find(const struct plumb_profile *profile, const struct plumb
 struct plumb_span *plumb_path_part_spans(const struct plumb_profile *profile,
                                          const struct plumb_path_part *part, uint32_t *count);
 
+/* The same in place: PROFILE gives its spans up. */
+struct plumb_span *plumb_path_part_take(struct plumb_profile *profile,
+                                        const struct plumb_path_part *part, uint32_t *count);
+
 /* The iteration with the median length, of COUNT iterations from FIRST on. If some have a known
  * beginning, only these count. PLUMB_NONE: there is none, or no memory. */
 uint32_t
