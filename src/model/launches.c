@@ -30,16 +30,6 @@ is_swapped(const void *x, const void *y, const void *data)
 	return b < a;
 }
 
-static uint32_t
-count_calls(const struct plumb_profile *p, uint32_t track)
-{
-	uint32_t end = plumb_profile_first_span(p, track + 1), count = 0;
-
-	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++)
-		count += p->spans[i].correlation != 0;
-	return count;
-}
-
 /* The last call goes before those that come after it, if these are few. Returns whether it found
  * its place among the calls from FIRST on. */
 static bool
@@ -101,11 +91,13 @@ plumb_launches_find(const struct plumb_profile *p, uint32_t process,
 
 	for (uint32_t t = 0; t < p->tracks_count; t++)
 		if (is_of(p, t, process))
-			count += count_calls(p, t);
+			count +=
+				plumb_profile_first_span(p, t + 1) - plumb_profile_first_span(p, t);
 	plumb_vec_free(launches); /* of a search that ran out of memory */
 	launches->spans = p->spans;
 	launches->tracks = p->tracks;
 	launches->last = 0;
+	/* Room for all spans of threads: what stays unused costs nothing. */
 	launches->items = plumb_vec_grow(NULL, &launches->capacity, count, sizeof *launches->items);
 	if (!launches->items)
 		return PLUMB_ESYSTEM;
