@@ -128,8 +128,10 @@ plumb_pull_scratch(struct plumb_pull *pull, size_t bytes)
 	if (!newest || newest->room - newest->used < bytes) {
 		size_t room = bytes * 2 + 4096;
 		struct plumb_pull_scratch *more = malloc(sizeof *more + room);
-		if (!more)
+		if (!more) {
+			plumb_pull_reject(pull, "not enough memory for a text");
 			return NULL;
+		}
 		*more = (struct plumb_pull_scratch){ newest, room, 0 };
 		pull->scratch = newest = more;
 	}

@@ -9,8 +9,8 @@
  * file has a zero byte, which is not JSON. */
 void plumb_pull_out_of_bytes(struct plumb_pull *pull);
 
-/* Room for a text of at most BYTES, until the next mark. NULL: memory is out. The text is kept
- * once plumb_pull_scratch_used says how long it is. */
+/* Room for a text of at most BYTES, until the next mark. It is kept once plumb_pull_scratch_used
+ * says how long it is. NULL: memory is out, and the reader has failed. */
 char *plumb_pull_scratch(struct plumb_pull *pull, size_t bytes);
 void plumb_pull_scratch_used(struct plumb_pull *pull, size_t bytes);
 

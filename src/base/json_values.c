@@ -199,10 +199,8 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 	}
 	char *to = plumb_pull_scratch(pull, (size_t)(close - start) +
 	                                            8); /* a number of four digits is read whole */
-	if (!to) {
-		plumb_pull_reject(pull, "not enough memory for a text");
+	if (!to)
 		return false;
-	}
 	text->at = to;
 	for (const char *at = start; at < close; slash = scan_text(at, close)) {
 		memcpy(to, at, (size_t)(slash - at));

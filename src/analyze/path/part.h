@@ -10,7 +10,8 @@
 
 #include "analyze/iterations.h"
 
-/* A graph is made of as many spans, at about 100 bytes each, and 40 more where they are a part. */
+/* A graph is made of as many spans, at about 100 bytes each. If they are a part of a profile that
+ * keeps its own, they take 48 more. */
 #define PLUMB_PATH_SPANS_MOST 8388608
 
 struct plumb_path_part {
