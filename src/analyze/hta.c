@@ -25,7 +25,7 @@ struct trace {
 	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
 	bool only_launched;
 	int64_t base_ns; /* what was added to the file's times */
-	const struct plumb_launches *calls;
+	struct plumb_launches *calls;
 	intervals of_type[TYPES], all;
 };
 
@@ -163,7 +163,8 @@ is_counted(const struct trace *trace, const struct plumb_span *work)
 	call = plumb_launch_place(trace->calls, trace->process, work->correlation);
 	if (call == PLUMB_NONE)
 		return false;
-	long double at = (long double)trace->calls->items[call].start_ns - trace->base_ns;
+	long double at = (long double)trace->calls->spans[trace->calls->items[call]].start_ns -
+	                 trace->base_ns;
 	return round_interval(at, at).start < trace->limit;
 }
 

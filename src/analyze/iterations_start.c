@@ -31,7 +31,7 @@ static int64_t *
 find_launches(const struct plumb_iteration_work *work)
 {
 	const struct plumb_profile *p = work->profile;
-	const struct plumb_launches *launches =
+	struct plumb_launches *launches =
 		work->host ? NULL : plumb_track_index_launches(work->tracks);
 	uint32_t process = process_of(work);
 	int64_t *times = launches || work->host

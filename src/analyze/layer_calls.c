@@ -223,7 +223,7 @@ add_work(works_of *works, uint32_t call, const struct plumb_span *span)
 /* GPU work by the call that launched it. LOST[layer] is set where some of it has no call. */
 static int
 gather_work(struct plumb_layers_making *making, const calls_of *calls,
-            const struct plumb_launches *launches, works_of *works, unsigned char *lost)
+            struct plumb_launches *launches, works_of *works, unsigned char *lost)
 {
 	const struct plumb_layers *layers = making->layers;
 	const struct plumb_profile *profile = layers->profile;

@@ -81,7 +81,7 @@ uint32_t plumb_windows_at(const struct plumb_windows_cuts *cuts, uint32_t proces
 
 /* Adds up what spans say in each window. 1: they do not tell of all time that the values have, and
  * PROFILE got no rows. PLUMB_ESYSTEM: no memory. */
-int plumb_windows_take(struct plumb_profile *profile, const struct plumb_windows_cuts *cuts);
+int plumb_windows_take(struct plumb_profile *profile, struct plumb_windows_cuts *cuts);
 
 /* Numbers the loops, the same for what is the same in several processes. *START is when the first
  * one begins. Returns how many numbers there are. */

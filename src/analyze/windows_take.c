@@ -245,50 +245,24 @@ take_thread(struct plumb_taking *t, uint32_t track)
 
 /* Where searches begin, because the next thing is mostly near the last. */
 struct near {
-	uint32_t launch, host, work;
+	uint32_t host, work;
 };
-
-/* The place of the call that started SPAN, as plumb_launch_before has it, or PLUMB_NONE. */
-static uint32_t
-launch_of(const struct plumb_launches *launches, const struct plumb_span *span, uint32_t process,
-          struct near *near)
-{
-	const struct plumb_launch *items = launches->items;
-	uint32_t place = near->launch, tries = 2;
-
-	if (!span->correlation)
-		return PLUMB_NONE;
-	while (tries && (place >= launches->count || items[place].process != process ||
-	                 items[place].correlation != span->correlation)) {
-		place++;
-		tries--;
-	}
-	if (!tries)
-		place = plumb_launch_place(launches, process, span->correlation);
-	if (place == PLUMB_NONE)
-		return place;
-	while (place + 1 < launches->count && items[place + 1].process == process &&
-	       items[place + 1].correlation == span->correlation &&
-	       items[place + 1].start_ns <= span->start_ns)
-		place++;
-	near->launch = place;
-	return place;
-}
 
 /* The window of SPAN, a stream's. Its call has started one more. */
 static uint32_t
 window_of(struct plumb_taking *t, const struct plumb_span *span, uint32_t process,
           struct near *near)
 {
-	const struct plumb_launches *launches = &t->cuts->launches;
-	uint32_t place = launch_of(launches, span, process, near);
+	struct plumb_launches *launches = &t->cuts->launches;
+	uint32_t place =
+		plumb_launch_place_before(launches, process, span->correlation, span->start_ns);
 
 	if (place != PLUMB_NONE)
 		t->works[place]++;
 	if (place == PLUMB_NONE || t->cuts->processes[process].lead == span->track)
 		return plumb_windows_at(t->cuts, process, false, span->start_ns, &near->work);
-	return plumb_windows_at(t->cuts, process, true, launches->items[place].start_ns,
-	                        &near->host);
+	return plumb_windows_at(t->cuts, process, true,
+	                        launches->spans[launches->items[place]].start_ns, &near->host);
 }
 
 static void
@@ -371,17 +345,16 @@ take_launches(struct plumb_taking *t)
 	uint32_t near = 0;
 
 	for (uint32_t i = 0; i < t->cuts->launches.count; i++) {
-		const struct plumb_launch *launch = &t->cuts->launches.items[i];
-		const struct plumb_span *span = &p->spans[launch->span];
+		const struct plumb_span *span = &p->spans[t->cuts->launches.items[i]];
 		struct plumb_take_group *group =
 			t->works[i] ? plumb_take_find(t, span->context, span->track, span->ends)
 				    : NULL;
 		struct plumb_take_cell *cell;
 		if (!group)
 			continue;
-		cell = cell_of(
-			t, group,
-			plumb_windows_at(t->cuts, launch->process, true, launch->start_ns, &near));
+		cell = cell_of(t, group,
+		               plumb_windows_at(t->cuts, p->tracks[span->track].process, true,
+		                                span->start_ns, &near));
 		if (!cell)
 			return false;
 		cell->ones += t->works[i] == 1;
@@ -722,7 +695,7 @@ take_tracks(struct plumb_taking *t)
 }
 
 int
-plumb_windows_take(struct plumb_profile *profile, const struct plumb_windows_cuts *cuts)
+plumb_windows_take(struct plumb_profile *profile, struct plumb_windows_cuts *cuts)
 {
 	struct plumb_taking t = { .profile = profile, .cuts = cuts };
 	bool enough = false;

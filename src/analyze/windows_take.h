@@ -24,7 +24,7 @@ struct plumb_take_group {
 
 struct plumb_taking {
 	struct plumb_profile *profile;
-	const struct plumb_windows_cuts *cuts;
+	struct plumb_windows_cuts *cuts;
 	struct plumb_take_group *groups; /* by context, then track, then ends */
 	uint32_t group_count;
 	uint32_t *first; /* by context, and one more */

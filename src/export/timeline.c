@@ -105,7 +105,7 @@ plumb_timeline_pid(const struct plumb_profile *profile, uint32_t process)
 enum { ARROW_ENDS = 1, ARROW_DRAWN = 2 };
 
 static uint32_t
-find_launch(const struct plumb_timeline *p, const struct plumb_span *span)
+find_launch(struct plumb_timeline *p, const struct plumb_span *span)
 {
 	return plumb_launch_place(&p->launches, p->profile->tracks[span->track].process,
 	                          span->correlation);

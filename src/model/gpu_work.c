@@ -91,10 +91,11 @@ struct plumb_gpu_cursor {
 	uint32_t order;      /* among the streams */
 };
 
-static bool
+/* Without branches, because which stream comes next is hard to predict. */
+static inline bool
 comes_before(const struct plumb_gpu_cursor *a, const struct plumb_gpu_cursor *b)
 {
-	return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->order < b->order;
+	return (a->start_ns < b->start_ns) | ((a->start_ns == b->start_ns) & (a->order < b->order));
 }
 
 /* Only the stream at AT may be out of its place. */
@@ -105,8 +106,8 @@ sift_down(struct plumb_gpu_merge *merge, uint32_t at)
 	uint32_t child;
 
 	while ((child = 2 * at + 1) < merge->count) {
-		if (child + 1 < merge->count && comes_before(&heap[child + 1], &heap[child]))
-			child++;
+		if (child + 1 < merge->count)
+			child += comes_before(&heap[child + 1], &heap[child]);
 		if (!comes_before(&heap[child], &moved))
 			break;
 		heap[at] = heap[child];

@@ -11,15 +11,14 @@
 #include "base/vec.h"
 #include "model/profile.h"
 
-struct plumb_launch {
-	uint64_t correlation;
-	int64_t start_ns;
-	uint32_t process, span;
-};
-
+/* Calls are numbers of spans, because there may be tens of millions of them. The spans and tracks
+ * are the profile's, and must stay. */
 struct plumb_launches {
-	struct plumb_launch *items; /* by process, correlation and start */
+	const struct plumb_span *spans;
+	const struct plumb_track *tracks;
+	uint32_t *items; /* by process, correlation and start */
 	uint32_t count, capacity;
+	uint32_t last; /* where the last look-up ended: the next one mostly ends near it */
 };
 
 /* Collects all calls of PROFILE's spans; if PROCESS is not PLUMB_NONE, only those of PROCESS. The
@@ -29,13 +28,15 @@ int plumb_launches_find(const struct plumb_profile *profile, uint32_t process,
 
 /* The span of the call that started CORRELATION's work in PROCESS, which began at BEGAN; or
  * PLUMB_NONE. */
-uint32_t plumb_launch_before(const struct plumb_launches *launches, uint64_t process,
+uint32_t plumb_launch_before(struct plumb_launches *launches, uint64_t process,
                              uint64_t correlation, int64_t began);
-/* The same if it is unknown when the work began: the last call. */
-uint32_t
-plumb_launch_of(const struct plumb_launches *launches, uint64_t process, uint64_t correlation);
+/* The place of that call in `items`, or PLUMB_NONE. */
+uint32_t plumb_launch_place_before(struct plumb_launches *launches, uint64_t process,
+                                   uint64_t correlation, int64_t began);
+/* The span of the last call with that number, if it is unknown when the work began. */
+uint32_t plumb_launch_of(struct plumb_launches *launches, uint64_t process, uint64_t correlation);
 /* The place in `items` of the first call with that number, or PLUMB_NONE. */
 uint32_t
-plumb_launch_place(const struct plumb_launches *launches, uint64_t process, uint64_t correlation);
+plumb_launch_place(struct plumb_launches *launches, uint64_t process, uint64_t correlation);
 
 #endif

@@ -90,27 +90,33 @@ has_metric(const struct plumb_profile *profile, uint32_t number)
 }
 
 static bool
-is_number_possible(const struct plumb_row_column *column, const char *row)
+is_number_possible(const struct plumb_row_column *column, const char *cell)
 {
 	struct plumb_blob blob;
-	int64_t number, from;
+	int64_t number;
 	double real;
-	memcpy(&number, row + column->offset, sizeof number);
 	switch (column->cell) {
 	case PLUMB_ROW_AMOUNT:
+		memcpy(&number, cell, sizeof number);
 		return number >= 0;
-	case PLUMB_ROW_END:
-		memcpy(&from, row + column->limit, sizeof from);
-		return number >= from;
 	case PLUMB_ROW_BLOB:
-		memcpy(&blob, row + column->offset, sizeof blob);
+		memcpy(&blob, cell, sizeof blob);
 		return blob.bytes <= PLUMB_BLOB_MOST && (blob.data || !blob.bytes);
 	case PLUMB_ROW_KNOWN:
-		memcpy(&real, &number, sizeof real);
+		memcpy(&real, cell, sizeof real);
 		return !isnan(real);
 	default:
 		return true;
 	}
+}
+
+static bool
+is_end_possible(const struct plumb_row_column *column, const char *row)
+{
+	int64_t number, from;
+	memcpy(&number, row + column->offset, sizeof number);
+	memcpy(&from, row + column->limit, sizeof from);
+	return number >= from;
 }
 
 static bool
@@ -146,7 +152,8 @@ plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
 		const struct plumb_row_column *column = &table->columns[c];
 		uint32_t id;
 		if (plumb_row_width(column) != sizeof id) {
-			if (!is_number_possible(column, row))
+			if (!is_number_possible(column, (const char *)row + column->offset) ||
+			    (column->cell == PLUMB_ROW_END && !is_end_possible(column, row)))
 				return column;
 			continue;
 		}
@@ -176,11 +183,10 @@ is_checked(const struct plumb_row_column *column)
 	}
 }
 
-/* Are the cells of COLUMN possible in all rows? */
-static bool
-is_column_possible(const struct plumb_profile *profile, uint32_t strings,
-                   const struct plumb_row_table *table, const struct plumb_row_column *column,
-                   const char *rows, uint32_t count)
+bool
+plumb_row_cells_possible(const struct plumb_profile *profile, uint32_t strings,
+                         const struct plumb_row_column *column, const char *cells, size_t step,
+                         uint32_t count)
 {
 	bool ids = plumb_row_width(column) == sizeof(uint32_t), possible = true;
 	uint32_t below = 0, id, less = column->cell == PLUMB_ROW_ID_OR_0;
@@ -190,25 +196,15 @@ is_column_possible(const struct plumb_profile *profile, uint32_t strings,
 	/* An id below this needs no other look. */
 	if (plumb_row_has_id(column))
 		below = plumb_row_array_of(profile, &plumb_row_tables[column->limit]).count;
-	for (uint32_t i = 0; possible && i < count; i++, rows += table->row_size)
+	for (uint32_t i = 0; possible && i < count; i++, cells += step)
 		if (!ids) {
-			possible = is_number_possible(column, rows);
+			possible = is_number_possible(column, cells);
 		} else {
-			memcpy(&id, rows + column->offset, sizeof id);
+			memcpy(&id, cells, sizeof id);
 			if (id - less >= below)
 				possible = is_id_possible(profile, strings, column, id);
 		}
 	return possible;
-}
-
-const struct plumb_row_column *
-plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
-                 const struct plumb_row_table *table, const void *rows, uint32_t count)
-{
-	for (uint32_t c = 0; c < table->columns_count; c++)
-		if (!is_column_possible(profile, strings, table, &table->columns[c], rows, count))
-			return &table->columns[c];
-	return NULL;
 }
 
 int

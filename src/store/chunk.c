@@ -11,7 +11,8 @@
 struct plumb_chunk_coder {
 	ZSTD_CCtx *compress;
 	ZSTD_DCtx *decompress;
-	/* The bytes that a column of a full chunk needs, plain and compressed. */
+	/* The bytes that a column of a full chunk needs, plain and compressed. All columns of a
+	 * chunk that is read are unpacked where a written one has them compressed. */
 	char plain[(size_t)PLUMB_CHUNK_ROWS * 8];
 	char packed[PLUMB_CHUNK_COLUMNS][ZSTD_COMPRESSBOUND((size_t)PLUMB_CHUNK_ROWS * 8)];
 };
@@ -145,60 +146,108 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 
 /* ---- chunk → rows ---- */
 
+/* Rows are filled in blocks, which stay in the processor's cache from one column to the next. */
+#define BLOCK 256
+
 /* Ids and small numbers. */
 static void
-decode32(const struct plumb_chunk_coder *coder, char *field, size_t step, uint32_t count)
+decode32(const char *cells, char *field, size_t step, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++, field += step) {
-		uint32_t id;
-		memcpy(&id, coder->plain + i * sizeof id, sizeof id);
-		id = le32toh(id);
-		memcpy(field, &id, sizeof id);
-	}
+	for (uint32_t i = 0; i < count; i++, field += step)
+		memcpy(field, cells + i * sizeof(uint32_t), sizeof(uint32_t));
 }
 
-static int64_t
-plain64(const struct plumb_chunk_coder *coder, uint32_t i)
-{
-	return (int64_t)le64toh((uint64_t)get64(coder->plain + i * sizeof(int64_t)));
-}
-
-/* Moments: each comes after the one before. */
+/* Moments: each comes after the one before, the first one after TIME. */
 static bool
-decode_times(const struct plumb_chunk_coder *coder, int64_t time, char *field, size_t step,
-             uint32_t count)
+decode_times(const char *cells, int64_t *time, char *field, size_t step, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++, field += step) {
-		int64_t later = plain64(coder, i);
-		if (later < 0 || __builtin_add_overflow(time, later, &time))
+		int64_t later = get64(cells + i * sizeof later);
+		if (later < 0 || __builtin_add_overflow(*time, later, time))
 			return false;
-		memcpy(field, &time, sizeof time);
+		memcpy(field, time, sizeof *time);
 	}
 	return true;
 }
 
-/* Writes the plain column into the field of each row. */
 static bool
-decode_column(const struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
-              const struct plumb_row_column *column, const struct plumb_chunk *chunk, char *row)
+decode_ends(const char *cells, size_t limit, char *row, char *field, size_t step, uint32_t count)
 {
-	char *field = row + column->offset;
-	size_t step = table->row_size;
-	if (plumb_row_width(column) == sizeof(uint32_t)) {
-		decode32(coder, field, step, chunk->count);
-		return true;
-	}
-	if (column->cell == PLUMB_ROW_TIME)
-		return decode_times(coder, chunk->start_ns, field, step, chunk->count);
-	for (uint32_t i = 0; i < chunk->count; i++, field += step, row += step) {
-		int64_t number = plain64(coder, i);
-		if (column->cell == PLUMB_ROW_END &&
-		    (number < 0 ||
-		     __builtin_add_overflow(get64(row + column->limit), number, &number)))
+	for (uint32_t i = 0; i < count; i++, field += step, row += step) {
+		int64_t number = get64(cells + i * sizeof number);
+		if (number < 0 || __builtin_add_overflow(get64(row + limit), number, &number))
 			return false;
 		memcpy(field, &number, sizeof number);
 	}
 	return true;
+}
+
+/* Writes COUNT cells into the field of as many rows. TIME: of the row before. */
+static bool
+decode_cells(const struct plumb_row_column *column, const char *cells, int64_t *time, char *row,
+             size_t step, uint32_t count)
+{
+	char *field = row + column->offset;
+	if (plumb_row_width(column) == sizeof(uint32_t))
+		decode32(cells, field, step, count);
+	else if (column->cell == PLUMB_ROW_TIME)
+		return decode_times(cells, time, field, step, count);
+	else if (column->cell == PLUMB_ROW_END)
+		return decode_ends(cells, column->limit, row, field, step, count);
+	else
+		for (uint32_t i = 0; i < count; i++, field += step)
+			memcpy(field, cells + i * sizeof(int64_t), sizeof(int64_t));
+	return true;
+}
+
+/* The file has the lowest byte of a number first. */
+static void
+order_bytes(char *cells, size_t width, uint32_t count)
+{
+#if __BYTE_ORDER == __BIG_ENDIAN
+	for (uint32_t i = 0; i < count; i++, cells += width)
+		for (size_t low = 0, high = width - 1; low < high; low++, high--) {
+			char byte = cells[low];
+			cells[low] = cells[high];
+			cells[high] = byte;
+		}
+#else
+	(void)cells, (void)width, (void)count;
+#endif
+}
+
+/* Unpacks all columns, and asks if what they have is possible. */
+static int
+unpack_columns(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
+               const struct plumb_profile *profile, const struct plumb_chunk *chunk,
+               struct plumb_error *error)
+{
+	static const int64_t none = 0;
+	for (uint32_t c = 1; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		size_t width = plumb_row_width(column), wanted = chunk->count * width;
+		bool stored = chunk->blobs[c].data;
+		/* The room is exact: a blob is refused if it unpacks to another length. */
+		size_t bytes =
+			stored ? ZSTD_decompressDCtx(coder->decompress, coder->packed[c], wanted,
+		                                     chunk->blobs[c].data, chunk->blobs[c].bytes)
+			       : wanted;
+		if (ZSTD_isError(bytes) || bytes != wanted)
+			return plumb_fail(error, PLUMB_EINPUT,
+			                  "a column that cannot be decompressed");
+		if (stored)
+			order_bytes(coder->packed[c], width, chunk->count);
+		/* An end is looked at where its row is filled. */
+		if (column->cell != PLUMB_ROW_END &&
+		    !plumb_row_cells_possible(profile, 0, column,
+		                              stored ? coder->packed[c] : (const char *)&none,
+		                              width, stored ? chunk->count : 1))
+			return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
+	}
+	if (!plumb_row_cells_possible(profile, 0, &table->columns[0], (const char *)&chunk->group,
+	                              sizeof chunk->group, 1))
+		return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
+	return PLUMB_OK;
 }
 
 int
@@ -206,27 +255,26 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table
                    const struct plumb_profile *profile, const struct plumb_chunk *chunk, void *rows,
                    struct plumb_error *error)
 {
-	char *row = rows;
+	size_t step = table->row_size;
+	int64_t time = chunk->start_ns;
 	if (!chunk->count || chunk->count > PLUMB_CHUNK_ROWS)
 		return plumb_fail(error, PLUMB_EINPUT, "a chunk has an impossible count");
-	memset(rows, 0, (size_t)chunk->count * table->row_size);
-	for (uint32_t c = 1; c < table->columns_count; c++) {
-		const struct plumb_row_column *column = &table->columns[c];
-		if (!chunk->blobs[c].data)
-			continue;
-		/* The room is exact: a blob is refused if it unpacks to another length. */
-		size_t wanted = chunk->count * plumb_row_width(column);
-		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain, wanted,
-		                                   chunk->blobs[c].data, chunk->blobs[c].bytes);
-		if (ZSTD_isError(bytes) || bytes != wanted)
-			return plumb_fail(error, PLUMB_EINPUT,
-			                  "a column that cannot be decompressed");
-		if (!decode_column(coder, table, column, chunk, row))
-			return plumb_fail(error, PLUMB_EINPUT, "a moment out of range");
+	int code = unpack_columns(coder, table, profile, chunk, error);
+	for (uint32_t at = 0; !code && at < chunk->count; at += BLOCK) {
+		uint32_t count = chunk->count - at < BLOCK ? chunk->count - at : BLOCK;
+		char *row = (char *)rows + at * step, *group = row + table->columns[0].offset;
+		bool possible = true;
+		memset(row, 0, count * step);
+		for (uint32_t i = 0; i < count; i++, group += step)
+			memcpy(group, &chunk->group, sizeof chunk->group);
+		for (uint32_t c = 1; possible && c < table->columns_count; c++) {
+			const struct plumb_row_column *column = &table->columns[c];
+			const char *cells = coder->packed[c] + at * plumb_row_width(column);
+			if (chunk->blobs[c].data)
+				possible = decode_cells(column, cells, &time, row, step, count);
+		}
+		if (!possible)
+			code = plumb_fail(error, PLUMB_EINPUT, "a moment out of range");
 	}
-	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size)
-		memcpy(row + table->columns[0].offset, &chunk->group, sizeof chunk->group);
-	if (plumb_row_faults(profile, 0, table, rows, chunk->count))
-		return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
-	return PLUMB_OK;
+	return code;
 }

@@ -135,6 +135,7 @@ plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_q
 	int code;
 
 	*iters = (struct plumb_iters){ .profile = profile,
+		                       .has_spans = profile->spans_count,
 		                       .track = query->one ? query->track : -1,
 		                       .loop = query->loop };
 	code = plumb_iterations_find(profile, limits, &iters->found, error);

@@ -41,6 +41,9 @@ struct plumb_iters_query {
 	bool explains; /* plumb_iters_explain will be called */
 	enum plumb_iters_paths paths;
 	int64_t path_spans; /* paths of at most so many spans; 0: PLUMB_PATH_SPANS_MOST */
+	/* The profile, if nobody needs its spans afterwards: then paths of a part of it take them.
+	 * Not with `explains`. NULL: it keeps them. */
+	struct plumb_profile *last;
 };
 
 /* Filled for main tracks with iterations; all zeros for other tracks. */
@@ -66,8 +69,9 @@ struct plumb_iters_steps {
 
 struct plumb_iters {
 	const struct plumb_profile *profile;
-	int64_t track; /* the one to show, -1 all */
-	int64_t loop;  /* as the query says */
+	bool has_spans; /* the profile had some, before the paths took them */
+	int64_t track;  /* the one to show, -1 all */
+	int64_t loop;   /* as the query says */
 	struct plumb_iterations found;
 	struct plumb_iters_steps steps;
 	struct plumb_iters_path *paths; /* NULL: none; iters_path.h */

@@ -36,7 +36,8 @@ make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
 
 	if (code)
 		return code;
-	paths->path = plumb_path_new(paths->profile, &part, error);
+	paths->path = query->last ? plumb_path_new_last(query->last, &part, error)
+	                          : plumb_path_new(paths->profile, &part, error);
 	if (!paths->path)
 		return error->code;
 	code = plumb_path_open_whole(paths->path, &paths->whole, error);

@@ -49,8 +49,8 @@ test_launches(void **state)
 	assert_int_equal(plumb_launch_before(&launches, 0, 9, 40), PLUMB_NONE); /* no call */
 	assert_int_equal(plumb_launch_before(&launches, 0, 0, 40), PLUMB_NONE);
 	assert_int_equal(plumb_launch_before(&launches, 2, 7, 40), PLUMB_NONE);
-	assert_int_equal(launches.items[plumb_launch_place(&launches, 0, 7)].span, 0);
-	assert_int_equal(launches.items[plumb_launch_place(&launches, 0, 8)].span, 5);
+	assert_int_equal(launches.items[plumb_launch_place(&launches, 0, 7)], 0);
+	assert_int_equal(launches.items[plumb_launch_place(&launches, 0, 8)], 5);
 	assert_int_equal(plumb_launch_place(&launches, 1, 8), PLUMB_NONE);
 	plumb_vec_free(&launches);
 	assert_int_equal(plumb_launches_find(&profile, 1, &launches), 0);
@@ -58,10 +58,47 @@ test_launches(void **state)
 	plumb_vec_free(&launches);
 }
 
+/* Calls whose numbers are not in order: a few places, or far away. */
+static void
+test_order(void **state)
+{
+	enum { CALLS = 400 };
+	static struct plumb_span calls[CALLS];
+	struct plumb_profile p = profile;
+	struct plumb_launches launches = { 0 };
+
+	(void)state;
+	p.spans = calls;
+	p.spans_count = CALLS;
+	for (uint32_t far = 1; far <= CALLS; far *= 20) {
+		for (uint32_t i = 0; i < CALLS; i++)
+			calls[i] = (struct plumb_span){ .track = i < CALLS / 2 ? 0 : 1,
+				                        .start_ns = 10 * i,
+				                        .end_ns = 10 * i + 5,
+				                        .correlation = 1 + (i + far) % CALLS };
+		for (uint32_t i = 0; i + 20 < CALLS; i += 20) { /* two calls swap their numbers */
+			uint64_t number = calls[i].correlation;
+
+			calls[i].correlation = calls[i + 3].correlation;
+			calls[i + 3].correlation = number;
+		}
+		assert_int_equal(plumb_launches_find(&p, PLUMB_NONE, &launches), 0);
+		assert_int_equal(launches.count, CALLS);
+		for (uint32_t i = 0; i < CALLS; i++) {
+			uint32_t at = 7 * i % CALLS;
+
+			assert_int_equal(plumb_launch_of(&launches, 0, calls[at].correlation), at);
+			assert_int_equal(calls[launches.items[i]].correlation, i + 1);
+		}
+		plumb_vec_free(&launches);
+	}
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_launches) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_launches),
+		                            cmocka_unit_test(test_order) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,6 +233,36 @@ test_iterations(void **state)
 	plumb_profile_free(&r.profile);
 }
 
+/* A profile that gives its spans up has none afterwards, and the graph has the same. */
+static void
+test_last(void **state)
+{
+	struct run r;
+	struct plumb_iterations found;
+	struct plumb_path_part part;
+	struct plumb_error error;
+
+	(void)state;
+	loop(&r, STEPS);
+	assert_int_equal(plumb_iterations_find(&r.profile, NULL, &found, NULL), 0);
+	assert_int_equal(
+		plumb_path_part_find(&r.profile, &found, PLUMB_NONE, 5 * STEP_SPANS, &part, NULL),
+		0);
+	struct plumb_path *kept = plumb_path_new(&r.profile, &part, &error);
+	assert_true(r.profile.spans_count);
+	struct plumb_path *last = plumb_path_new_last(&r.profile, &part, &error);
+	assert_int_equal(r.profile.spans_count, 0);
+	const struct plumb_profile *a = plumb_path_profile(kept), *b = plumb_path_profile(last);
+	assert_int_equal(a->spans_count, b->spans_count);
+	assert_memory_equal(a->spans, b->spans, a->spans_count * sizeof *a->spans);
+	assert_memory_equal(plumb_path_facts(kept), plumb_path_facts(last),
+	                    sizeof(struct plumb_path_facts));
+	plumb_path_free(kept);
+	plumb_path_free(last);
+	plumb_iterations_free(&found);
+	plumb_profile_free(&r.profile);
+}
+
 /* Not one iteration fits, or there is none: what was over last, and the path of that is the whole's
  * last stretch. */
 static void
@@ -375,9 +405,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_iterations),
-		cmocka_unit_test(test_last_stretch),
-		cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_iterations),         cmocka_unit_test(test_last),
+		cmocka_unit_test(test_last_stretch),       cmocka_unit_test(test_findings),
 		cmocka_unit_test(test_only_what_is_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

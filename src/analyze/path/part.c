@@ -237,36 +237,55 @@ plumb_path_part_find(const struct plumb_profile *p, const struct plumb_iteration
 	return 0;
 }
 
+/* Cuts SPAN to PART. False: it lies outside. */
+static inline bool
+cut_span(const struct plumb_path_part *part, struct plumb_span *span)
+{
+	if (!plumb_is_time(span->start_ns, span->end_ns) || span->start_ns >= part->end_ns ||
+	    (span->end_ns <= part->start_ns && span->start_ns < part->start_ns))
+		return false;
+	if (span->start_ns < part->start_ns)
+		span->start_ns = part->start_ns;
+	if (span->end_ns > part->end_ns)
+		span->end_ns = part->end_ns;
+	return true;
+}
+
 struct plumb_span *
 plumb_path_part_spans(const struct plumb_profile *p, const struct plumb_path_part *part,
                       uint32_t *count)
 {
-	struct plumb_span *spans = NULL;
+	struct plumb_span *spans, span;
+	uint32_t n = 0;
 
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		span = p->spans[i];
+		n += cut_span(part, &span);
+	}
+	spans = malloc(((size_t)n + 1) * sizeof *spans);
 	*count = 0;
-	for (int fill = 0; fill < 2; fill++) {
-		uint32_t n = 0;
-
-		for (uint32_t i = 0; i < p->spans_count; i++) {
-			struct plumb_span span = p->spans[i];
-
-			if (!plumb_is_time(span.start_ns, span.end_ns) ||
-			    span.start_ns >= part->end_ns ||
-			    (span.end_ns <= part->start_ns && span.start_ns < part->start_ns))
-				continue;
-			if (span.start_ns < part->start_ns)
-				span.start_ns = part->start_ns;
-			if (span.end_ns > part->end_ns)
-				span.end_ns = part->end_ns;
-			if (fill)
-				spans[n] = span;
-			n++;
-		}
-		*count = n;
-		if (!fill)
-			spans = malloc(((size_t)n + 1) * sizeof *spans);
-		if (!spans)
-			return NULL;
+	for (uint32_t i = 0; spans && i < p->spans_count; i++) {
+		span = p->spans[i];
+		if (cut_span(part, &span))
+			spans[(*count)++] = span;
 	}
 	return spans;
+}
+
+struct plumb_span *
+plumb_path_part_take(struct plumb_profile *p, const struct plumb_path_part *part, uint32_t *count)
+{
+	struct plumb_span *spans = p->spans, *less;
+
+	*count = 0;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		struct plumb_span span = spans[i];
+
+		if (cut_span(part, &span))
+			spans[(*count)++] = span;
+	}
+	p->spans = NULL;
+	p->spans_count = p->spans_room = 0;
+	less = realloc(spans, ((size_t)*count + 1) * sizeof *spans);
+	return less ? less : spans;
 }

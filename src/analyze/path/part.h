@@ -10,7 +10,8 @@
 
 #include "analyze/iterations.h"
 
-/* A graph is made of as many spans, at about 100 bytes each, and 40 more where they are a part. */
+/* A graph is made of as many spans, at about 100 bytes each. If they are a part of a profile that
+ * keeps its own, they take 48 more. */
 #define PLUMB_PATH_SPANS_MOST 8388608
 
 struct plumb_path_part {
@@ -31,6 +32,10 @@ int plumb_path_part_find(const struct plumb_profile *profile, const struct plumb
 /* The spans of the part, cut, in the order of PROFILE; malloced, NULL: memory is out. */
 struct plumb_span *plumb_path_part_spans(const struct plumb_profile *profile,
                                          const struct plumb_path_part *part, uint32_t *count);
+
+/* The same in place: PROFILE gives its spans up. */
+struct plumb_span *plumb_path_part_take(struct plumb_profile *profile,
+                                        const struct plumb_path_part *part, uint32_t *count);
 
 /* The iteration with the median length, of COUNT iterations from FIRST on. If some have a known
  * beginning, only these count. PLUMB_NONE: there is none, or no memory. */

@@ -46,7 +46,7 @@ plumb_path_process(const struct plumb_path *path, uint32_t span)
 }
 
 uint32_t
-plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation)
+plumb_path_call(struct plumb_path *path, uint32_t process, uint64_t correlation)
 {
 	uint32_t call = plumb_launch_of(&path->calls, process, correlation);
 
@@ -216,13 +216,16 @@ make_nodes(struct plumb_path *path)
 	       plumb_path_engine(path) && finish_nodes(path);
 }
 
-/* What lies outside of the part is not there at all. False: memory is out. */
+/* What lies outside of the part is not there at all. LAST: the profile, if it gives its spans up.
+ * False: memory is out. */
 static bool
-cut_to_part(struct plumb_path *path, const struct plumb_profile *profile)
+cut_to_part(struct plumb_path *path, const struct plumb_profile *profile,
+            struct plumb_profile *last)
 {
 	uint32_t count;
 
-	path->spans = plumb_path_part_spans(profile, &path->part, &count);
+	path->spans = last ? plumb_path_part_take(last, &path->part, &count)
+	                   : plumb_path_part_spans(profile, &path->part, &count);
 	path->cut = *profile;
 	path->cut.spans = path->spans;
 	path->cut.spans_count = count;
@@ -230,9 +233,9 @@ cut_to_part(struct plumb_path *path, const struct plumb_profile *profile)
 	return path->spans != NULL;
 }
 
-struct plumb_path *
-plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part *part,
-               struct plumb_error *error)
+static struct plumb_path *
+make_path(const struct plumb_profile *profile, struct plumb_profile *last,
+          const struct plumb_path_part *part, struct plumb_error *error)
 {
 	static const struct plumb_path_part whole = { .whole = true,
 		                                      .start_ns = INT64_MIN,
@@ -245,7 +248,7 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 	if (path) {
 		path->profile = profile;
 		path->part = part ? *part : whole;
-		done = path->part.whole || cut_to_part(path, profile);
+		done = path->part.whole || cut_to_part(path, profile, last);
 	}
 	/* Two nodes for each, and a gate for two at most. */
 	if (done && (!path->profile->spans_count ||
@@ -262,6 +265,20 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 		return NULL;
 	}
 	return path;
+}
+
+struct plumb_path *
+plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part *part,
+               struct plumb_error *error)
+{
+	return make_path(profile, NULL, part, error);
+}
+
+struct plumb_path *
+plumb_path_new_last(struct plumb_profile *profile, const struct plumb_path_part *part,
+                    struct plumb_error *error)
+{
+	return make_path(profile, profile, part, error);
 }
 
 void

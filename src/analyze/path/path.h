@@ -63,6 +63,12 @@ struct plumb_path_part; /* part.h */
  * PLUMB_EEMPTY (no spans, or too many for any graph), PLUMB_ESYSTEM. PROFILE must outlive it. */
 struct plumb_path *plumb_path_new(const struct plumb_profile *profile,
                                   const struct plumb_path_part *part, struct plumb_error *error);
+/* The same if nobody needs PROFILE's spans any more. The graph of a part takes them, also if it
+ * fails: PROFILE has none afterwards. So the part's spans are not there twice, and the others are
+ * freed. */
+struct plumb_path *
+plumb_path_new_last(struct plumb_profile *profile, const struct plumb_path_part *part,
+                    struct plumb_error *error);
 void plumb_path_free(struct plumb_path *path);
 const struct plumb_path_facts *plumb_path_facts(const struct plumb_path *path);
 /* The part that the graph is made of. The profile has only the part's spans, cut at its ends; all

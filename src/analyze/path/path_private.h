@@ -119,7 +119,7 @@ bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32
 
 /* The call of PROCESS with CORRELATION, as plumb_launch_of; PLUMB_NONE: none, or its times are
  * none. */
-uint32_t plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation);
+uint32_t plumb_path_call(struct plumb_path *path, uint32_t process, uint64_t correlation);
 uint32_t plumb_path_process(const struct plumb_path *path, uint32_t span);
 /* The work of PROCESS on DEVICE (PLUMB_NONE: any) that was over last by AT, or PLUMB_NONE. NOT_ON:
  * a track to leave out, or PLUMB_NONE. */

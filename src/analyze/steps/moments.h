@@ -104,7 +104,7 @@ struct plumb_moments {
 	struct plumb_step_op *ops; /* of the device, by start; see plumb_moments_span */
 	uint32_t ops_count;
 	struct plumb_pieces busy; /* of the device, once they are asked for; id: op */
-	const struct plumb_launches *launches;
+	struct plumb_launches *launches;
 	bool launched;                           /* the process has launches */
 	uint32_t usual_thread;                   /* track that has most of them, or PLUMB_NONE */
 	PLUMB_VEC(struct plumb_sampled) sampled; /* threads that were asked for; see samples.h */

@@ -73,7 +73,7 @@ plumb_track_group(const struct plumb_track_groups *groups, uint32_t group, uint3
 	return &groups->items[groups->at[g]];
 }
 
-const struct plumb_launches *
+struct plumb_launches *
 plumb_track_index_launches(struct plumb_track_index *index)
 {
 	if (!index->have_launches &&

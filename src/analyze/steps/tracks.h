@@ -35,7 +35,7 @@ const uint32_t *
 plumb_track_group(const struct plumb_track_groups *groups, uint32_t group, uint32_t *count);
 
 /* Of all processes; NULL: memory is out. */
-const struct plumb_launches *plumb_track_index_launches(struct plumb_track_index *index);
+struct plumb_launches *plumb_track_index_launches(struct plumb_track_index *index);
 /* Of PROCESS, until another's are asked for; NULL: memory is out. */
 const struct plumb_marks *
 plumb_track_index_marks(struct plumb_track_index *index, uint32_t process);

@@ -392,7 +392,7 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 			why = "this track has no GPU work; leave out --track to list all tracks";
 		else if (explain && plumb_iters_host_shown(iters))
 			why = "--explain needs GPU work, and the profile has none";
-		else if (iters->profile->spans_count)
+		else if (iters->has_spans)
 			why = "the profile has no GPU work, the order of operators and ranges "
 			      "shows no loop, and the program marks no steps (ProfilerStep, "
 			      "Optimizer.step); plumb report shows what the host did";
@@ -431,6 +431,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	bool csv = plumb_options_flag(invocation->options, "csv");
 	bool one_loop = plumb_options_given(invocation->options, "loop");
 	int64_t spans = plumb_options_number(invocation->options, "path-spans");
+	struct plumb_profile profile = { 0 };
 	const struct plumb_iters_query query = {
 		.limits = &limits,
 		.one = plumb_options_given(invocation->options, "track"),
@@ -441,8 +442,8 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		         : json                   ? PLUMB_ITERS_ALL_PATHS
 		                                  : PLUMB_ITERS_SHORT_PATHS,
 		.path_spans = spans,
+		.last = explain ? NULL : &profile,
 	};
-	struct plumb_profile profile = { 0 };
 	struct plumb_window_choice window;
 	struct plumb_iters iters;
 	struct plumb_error error = { 0 };
