@@ -37,14 +37,14 @@ def work(library, kib, rounds, event):
     lib.cold_median.restype = ctypes.c_double
     number = lib.cold_number(event.encode())
     lines = "".join(f"    event({number}, {place})\n" for place in range(PLACES))
-    source = f"def go(depth):\n    if depth:\n        return go(depth - 1)\n{lines}"
+    source = f"def go0():\n{lines}" + "".join(f"def go{i}():\n    go{i - 1}()\n" for i in range(1, DEPTH))
     space = {"event": lib.cold_event}
     exec(compile(source, "places.py", "exec"), space)
     lib.cold_prepare(kib)
     for i in range(rounds + 2):
         if i == 2:
             lib.cold_median()
-        space["go"](DEPTH)
+        space[f"go{DEPTH - 1}"]()
     print("RESULT", event, lib.cold_median())
 
 

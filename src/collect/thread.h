@@ -146,7 +146,8 @@ struct plumb_thread {
 	uint32_t serial;
 	uint64_t waited; /* ns of waiting told so far */
 
-	struct plumb_python_frame *walk; /* scratch, innermost first */
+	const void **chain;              /* scratch, innermost first */
+	struct plumb_python_frame *walk; /* likewise */
 	struct plumb_python_entry *python;
 	struct plumb_python_identity *identities; /* of the entries */
 	struct plumb_python_location *locations;
