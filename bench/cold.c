@@ -5,8 +5,8 @@
  *
  *	cold KIB ROUNDS EVENT…     "RESULT EVENT ns", the median; an event is one of `events`
  *
- * Before each event this walks KIB of memory and as much code, at most 64 KiB of it. There are PLACES
- * different ranges and places of launches, which take turns.
+ * Before each event this walks KIB of memory and as much code, at most 64 KiB of it. There are
+ * PLACES ranges and places of launches, which take turns.
  */
 #include <nvtx3/nvToolsExt.h>
 #include <stdint.h>

@@ -28,6 +28,8 @@
 #include "region/writer.h"
 
 #define PLUMB_EXPORT __attribute__((visibility("default")))
+/* Variables that most events read stand together, in few cache lines. */
+#define PLUMB_HOT __attribute__((section("plumb_hot")))
 #define plumb_likely(x) __builtin_expect(!!(x), 1)
 #define plumb_unlikely(x) __builtin_expect(!!(x), 0)
 

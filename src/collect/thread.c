@@ -224,6 +224,7 @@ thread_new(void)
 		sizeof(struct plumb_open_range) * PLUMB_RANGES_MAX,
 		sizeof(struct plumb_metric_slot) * PLUMB_METRIC_SLOTS,
 		sizeof(void *) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_range_site) * PLUMB_RANGE_SITES,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -248,6 +249,7 @@ thread_new(void)
 	thread->ranges = (void *)(memory + offsets[10]);
 	thread->metrics = (void *)(memory + offsets[11]);
 	thread->chain = (void *)(memory + offsets[12]);
+	thread->sites = (void *)(memory + offsets[13]);
 	thread->generation = plumb_generation;
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);

@@ -213,6 +213,8 @@ plumb_prefetch_values(struct plumb_thread *thread, plumb_id node)
 		return;
 	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
 	const char *value = plumb_region_at(thread->arena.region, record->first_value);
+	/* The newest, and the one before it if it was made right before. */
+	__builtin_prefetch(value - 64, 1);
 	__builtin_prefetch(value, 1);
 	__builtin_prefetch(value + 64, 1);
 }

@@ -40,7 +40,7 @@ enum state {
 	REFUSED,
 };
 
-static _Atomic int state;
+PLUMB_HOT static _Atomic int state;
 
 /* Written while BUSY, read when READY or REFUSED. */
 static struct plumb_python_layout layout;
@@ -49,10 +49,10 @@ static struct plumb_python_release release;
 static struct plumb_error refusal;
 static bool released;     /* `release` is filled */
 static void *interpreter; /* the handle that finds its symbols */
-static void *(*thread_state)(void);
-static int (*finalising)(void);
+PLUMB_HOT static void *(*thread_state)(void);
+PLUMB_HOT static int (*finalising)(void);
 static int (*_Atomic initialised)(void); /* Py_IsInitialized; NULL: not found, or no Python */
-struct plumb_python_path plumb_python_path;
+PLUMB_HOT struct plumb_python_path plumb_python_path;
 static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
 
 /* ---- code objects that go ---- */
@@ -66,7 +66,7 @@ static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
 enum { FREED_COUNTS = 4096 };
 static _Atomic uint32_t freed[FREED_COUNTS];
 static void (*code_free)(void *code);
-_Atomic uint32_t plumb_python_codes_freed;
+PLUMB_HOT _Atomic uint32_t plumb_python_codes_freed;
 
 static inline _Atomic uint32_t *
 freed_at(const void *code)
