@@ -105,6 +105,11 @@ plumb_id plumb_name(struct plumb_thread *thread, const char *name);
  * observes there as dropped. So callers pass it on like any other id. */
 #define PLUMB_LOST UINT32_MAX
 
+/* Where THREAD keeps the name of the GPU runtime's function NUMBER, below PLUMB_CALL_NAMES: 0 until
+ * the runtime puts it there. */
+#define PLUMB_CALL_NAMES 1024u
+plumb_id *plumb_call_name(struct plumb_thread *thread, uint32_t number);
+
 /* The child of PARENT with identity KEY, made if it is missing. PARENT may belong to any thread; 0
  * is the root. The child belongs to the calling thread. PLUMB_LOST: there is no room. */
 plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);

@@ -146,14 +146,16 @@ is_known(const struct plumb_python_entry *entry, const struct plumb_python_frame
 	return same_frame(entry, frame) && entry->generation == generation && generation;
 }
 
-/* The frame LEFT of the chain, which would be at AT. False: it is none of the program's. */
+/* Reads FRAME at ADDRESS, which would be at ENTRY; *KNOWN: as is_known. False: it is none of the
+ * program's. */
 static inline __attribute__((always_inline)) bool
-next_frame(const struct plumb_python_path *path, const struct plumb_thread *thread, uint32_t at,
-           uint32_t left, uint32_t generation, struct plumb_python_frame *frame)
+next_frame(const struct plumb_python_path *path, const struct plumb_python_entry *entry,
+           const void *address, uint32_t generation, struct plumb_python_frame *frame, bool *known)
 {
-	return plumb_python_read(path, thread->chain[left - 1], frame) &&
-	       (is_known(&thread->python[at], frame, generation) ||
-	        plumb_python_is_traced(path, frame));
+	if (!plumb_python_read(path, address, frame))
+		return false;
+	*known = is_known(entry, frame, generation);
+	return plumb_likely(*known) || plumb_python_is_traced(path, frame);
 }
 
 /*
@@ -182,12 +184,16 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	uint32_t generation = atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
 	uint32_t at = floor;
 	const struct plumb_python_path path = plumb_python_path;
+	const void *const *chain = thread->chain;
+	const struct plumb_python_entry *entries = thread->python;
 	struct plumb_python_frame frame;
+	bool known;
 	if (outer && outer->range) {
 		for (; at < outside && left; left--) {
-			if (!next_frame(&path, thread, at, left, generation, &frame))
+			if (!next_frame(&path, &entries[at], chain[left - 1], generation, &frame,
+			                &known))
 				continue;
-			if (!same_frame(&thread->python[at], &frame))
+			if (!known && !same_frame(&entries[at], &frame))
 				break;
 			at++;
 		}
@@ -196,10 +202,10 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	plumb_id parent = base;
 	struct plumb_module_place place = { .inside = module_outside(thread, outer, outside) };
 	for (at = outside; left; left--) {
-		const struct plumb_python_entry *entry = &thread->python[at];
-		if (!next_frame(&path, thread, at, left, generation, &frame))
+		const struct plumb_python_entry *entry = &entries[at];
+		if (!next_frame(&path, entry, chain[left - 1], generation, &frame, &known))
 			continue;
-		bool same = is_known(entry, &frame, generation) && entry->parent == parent;
+		bool same = known && entry->parent == parent;
 		if (plumb_likely(same && !entry->object)) {
 			parent = entry->node;
 			at++;

@@ -172,6 +172,7 @@ struct plumb_thread {
 	uint64_t waited;      /* ns of waiting told so far */
 
 	struct plumb_name_entry *names;
+	plumb_id *call_names; /* see plumb_call_name */
 	struct plumb_id_table strings;
 	struct plumb_id_table origins; /* ORIGIN records, by node and origin */
 	struct plumb_id_table memory;  /* MEMORY records, by node and pool */
