@@ -427,10 +427,8 @@ is_path_in(const struct plumb_range_domain *domain, const char *name,
 static int
 case_remembered(void)
 {
-	struct plumb_range_domain *kept = calloc(1, sizeof *kept + 16);
+	static const struct plumb_range_domain kept = { .bytes = 4, .text = "kept" };
 	char text[16] = "one";
-	strcpy(kept->text, "kept");
-	kept->bytes = 4;
 	for (int i = 0; i < 3; i++) {
 		strcpy(text, "one");
 		CHECK(is_path_in(NULL, text, NULL, "one"));
@@ -439,11 +437,11 @@ case_remembered(void)
 		strcpy(text, "tw");
 		CHECK(is_path_in(NULL, text, NULL, "tw"));
 		CHECK(is_path_in(&domain_a, text, NULL, "A/tw"));
-		CHECK(is_path_in(NULL, NULL, kept, "kept"));
-		CHECK(is_path_in(&domain_a, NULL, kept, "A/kept"));
+		CHECK(is_path_in(NULL, NULL, &kept, "kept"));
+		CHECK(is_path_in(&domain_a, NULL, &kept, "A/kept"));
 		plumb_ranges_push(&domain_b, "around", NULL);
 		CHECK(is_path_in(NULL, text, NULL, "B/around tw"));
-		CHECK(is_path_in(&domain_a, NULL, kept, "B/around A/kept"));
+		CHECK(is_path_in(&domain_a, NULL, &kept, "B/around A/kept"));
 		plumb_ranges_pop(&domain_b);
 	}
 	CHECK(values(PLUMB_METRIC_OP_DURATION).count == 27);
@@ -454,17 +452,15 @@ case_remembered(void)
 static int
 case_further_names(void)
 {
-	struct plumb_range_domain *kept = calloc(1, sizeof *kept + 16);
+	static const struct plumb_range_domain kept = { .bytes = 8, .text = "one more" };
 	char text[16];
 	for (unsigned i = 0; i < PLUMB_RANGE_NAMES_MAX; i++) {
 		snprintf(text, sizeof text, "%u", i);
 		plumb_ranges_push(NULL, text, NULL);
 		plumb_ranges_pop(NULL);
 	}
-	strcpy(kept->text, "one more");
-	kept->bytes = 8;
 	for (int i = 0; i < 3; i++)
-		CHECK(is_path_in(NULL, NULL, kept, "(further names)"));
+		CHECK(is_path_in(NULL, NULL, &kept, "(further names)"));
 	CHECK(tally(PLUMB_SOURCE_RANGE, PLUMB_FATE_OVERFLOWED) == 3);
 	return 0;
 }
