@@ -5,7 +5,7 @@
     python3 bench/cold.py [--plumb PATH]… [--kib 0,64,4096] [--rounds N] [--processes N]
     python3 bench/cold.py --count [--plumb PATH]…
 
-A program on the stand-in driver (make mock) uses so many KiB of its own memory, and as much code (at most
+A program on the stand-in driver (make mock) uses the given KiB of its own memory, and as much code (at most
 64 KiB), between two events. 86 places take turns. Prints ns more for an event than without plumb: medians.
 A range is a push and a pop, each with cold caches. In Python the stack is 30 calls deep.
 
