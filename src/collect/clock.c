@@ -5,7 +5,7 @@
 
 #include "collect/process.h"
 
-uint64_t plumb_tick_scale;
+PLUMB_HOT uint64_t plumb_tick_scale;
 uint64_t plumb_clock_cost;
 
 static void

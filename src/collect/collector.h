@@ -28,6 +28,8 @@
 #include "region/writer.h"
 
 #define PLUMB_EXPORT __attribute__((visibility("default")))
+/* Variables that most events read stand together, in few cache lines. */
+#define PLUMB_HOT __attribute__((section("plumb_hot")))
 #define plumb_likely(x) __builtin_expect(!!(x), 1)
 #define plumb_unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -102,6 +104,11 @@ plumb_id plumb_name(struct plumb_thread *thread, const char *name);
 /* The id of a context that found no room. Its children are lost too, and plumb counts what it
  * observes there as dropped. So callers pass it on like any other id. */
 #define PLUMB_LOST UINT32_MAX
+
+/* Where THREAD keeps the name of the GPU runtime's function NUMBER, below PLUMB_CALL_NAMES: 0 until
+ * the runtime puts it there. */
+#define PLUMB_CALL_NAMES 1024u
+plumb_id *plumb_call_name(struct plumb_thread *thread, uint32_t number);
 
 /* The child of PARENT with identity KEY, made if it is missing. PARENT may belong to any thread; 0
  * is the root. The child belongs to the calling thread. PLUMB_LOST: there is no room. */

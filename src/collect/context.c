@@ -154,6 +154,19 @@ call_place(struct plumb_thread *thread, plumb_id here)
 
 /* ---- enter and exit ---- */
 
+/* As plumb_child: a range mostly comes in the context where it came last. */
+static inline plumb_id
+range_child(struct plumb_thread *thread, plumb_id here, struct plumb_range_site *site,
+            const struct plumb_key *key)
+{
+	if (plumb_likely(site->node && site->parent == here))
+		return site->node;
+	plumb_id node = plumb_child(thread, here, key);
+	site->parent = here;
+	site->node = node == PLUMB_LOST ? 0 : node;
+	return node;
+}
+
 /* Fills in where FRAME stands: its Python, and its context under OUTER. */
 static void
 place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
@@ -194,6 +207,8 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 		frame->node = 0;
 	} else if (op->backward) {
 		frame->node = plumb_backward_node(thread, outer, here, op, &key);
+	} else if (op->site) {
+		frame->node = range_child(thread, here, op->site, &key);
 	} else {
 		frame->node = plumb_operator_child(thread, here, &key);
 	}

@@ -7,7 +7,7 @@
 #include "collect/context.h"
 #include "collect/shape.h"
 
-_Atomic uint32_t plumb_events;
+PLUMB_HOT _Atomic uint32_t plumb_events;
 
 /*
  * One for each that registered. A reader copies the pair and looks whether the word in front stayed

@@ -39,8 +39,8 @@
 #define DEFAULT_NATIVE_CONTEXTS 16384
 
 static struct plumb_collector_options options;
-unsigned plumb_layers;
-static struct plumb_region region;
+PLUMB_HOT unsigned plumb_layers;
+PLUMB_HOT static struct plumb_region region;
 static char region_path[PATH_MAX + 64];
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t empty_costs[PLUMB_CALLBACK_KINDS];
@@ -522,7 +522,7 @@ plumb_process_monitor(const struct plumb_collector_options *wanted)
 
 /* ---- forks ---- */
 
-uint32_t plumb_generation;
+PLUMB_HOT uint32_t plumb_generation;
 
 /*
  * The parent's region is left alone: it is shared memory. Where a signal's handler forked in the

@@ -5,6 +5,7 @@
  */
 #include "collect/context.h"
 #include "collect/module.h"
+#include "collect/monitor/python_frame.h"
 #include "collect/task.h"
 
 static bool
@@ -83,7 +84,8 @@ python_step(struct plumb_thread *thread, struct plumb_module_place *place,
 	plumb_python_identify(frame->code, &identity);
 	if (!entry->object && same_frame(entry, frame) && entry->parent == place->parent &&
 	    same_identity(&thread->identities[place->at], &identity)) {
-		entry->generation = generation; /* other code was freed */
+		if (entry->generation) /* other code was freed */
+			entry->generation = generation;
 		return entry->node;
 	}
 	bool moved = !same_frame(entry, frame) || entry->parent != place->parent;
@@ -102,7 +104,10 @@ python_step(struct plumb_thread *thread, struct plumb_module_place *place,
 		.lasti = frame->lasti,
 		.parent = place->parent,
 		.node = node,
-		.generation = generation,
+		/* One that is early is looked at each time; see python_frame.h. */
+		.generation = plumb_unlikely(plumb_python_is_early(&plumb_python_path, frame))
+		                      ? 0
+		                      : generation,
 	};
 	return node;
 }
@@ -116,6 +121,41 @@ module_outside(const struct plumb_thread *thread, const struct plumb_operator_fr
 	while (module > outside) /* a range's frames that have gone */
 		module = thread->calls[module - 1].outer;
 	return module;
+}
+
+/* The frames from TOP to STOP into the thread's chain, as many as MAX of the program's. */
+static inline uint32_t
+frames_between(struct plumb_thread *thread, const void *top, const void *stop, uint32_t max,
+               bool *truncated)
+{
+	size_t count = plumb_python_chain(top, stop, thread->chain, max, truncated);
+	if (plumb_unlikely(*truncated)) {
+		/* Too many, with those that are not the program's. */
+		count = plumb_python_walk(top, stop, thread->walk, max, truncated);
+		for (size_t i = 0; i < count; i++)
+			thread->chain[i] = thread->walk[i].frame;
+	}
+	return (uint32_t)count;
+}
+
+/* Was FRAME's code object looked at when ENTRY was made, and is it the same one still? */
+static inline bool
+is_known(const struct plumb_python_entry *entry, const struct plumb_python_frame *frame,
+         uint32_t generation)
+{
+	return same_frame(entry, frame) && entry->generation == generation && generation;
+}
+
+/* Reads FRAME at ADDRESS, which would be at ENTRY; *KNOWN: as is_known. False: it is none of the
+ * program's. */
+static inline __attribute__((always_inline)) bool
+next_frame(const struct plumb_python_path *path, const struct plumb_python_entry *entry,
+           const void *address, uint32_t generation, struct plumb_python_frame *frame, bool *known)
+{
+	if (!plumb_python_read(path, address, frame))
+		return false;
+	*known = is_known(entry, frame, generation);
+	return plumb_likely(*known) || plumb_python_is_traced(path, frame);
 }
 
 /*
@@ -140,39 +180,52 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 		return base;
 
 	bool truncated;
-	uint32_t frames = (uint32_t)plumb_python_walk(top, stop, thread->walk,
-	                                              PLUMB_PYTHON_MAX - floor, &truncated);
-	if (outer && outer->range) {
-		uint32_t same = floor;
-		while (same < outside && same < floor + frames &&
-		       same_frame(&thread->python[same], &thread->walk[floor + frames - 1 - same]))
-			same++;
-		outside = outer->python_depth = same;
-	}
-	*depth = floor + frames;
-	plumb_id parent = base;
+	uint32_t left = frames_between(thread, top, stop, PLUMB_PYTHON_MAX - floor, &truncated);
 	uint32_t generation = atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
+	uint32_t at = floor;
+	const struct plumb_python_path path = plumb_python_path;
+	const void *const *chain = thread->chain;
+	const struct plumb_python_entry *entries = thread->python;
+	struct plumb_python_frame frame;
+	bool known;
+	if (outer && outer->range) {
+		for (; at < outside && left; left--) {
+			if (!next_frame(&path, &entries[at], chain[left - 1], generation, &frame,
+			                &known))
+				continue;
+			if (!known && !same_frame(&entries[at], &frame))
+				break;
+			at++;
+		}
+		outside = outer->python_depth = at;
+	}
+	plumb_id parent = base;
 	struct plumb_module_place place = { .inside = module_outside(thread, outer, outside) };
-	for (uint32_t at = outside; at < floor + frames; at++) {
-		const struct plumb_python_frame *frame = &thread->walk[floor + frames - 1 - at];
-		const struct plumb_python_entry *entry = &thread->python[at];
-		bool same = same_frame(entry, frame) && entry->parent == parent &&
-		            entry->generation == generation && generation;
+	for (at = outside; left; left--) {
+		const struct plumb_python_entry *entry = &entries[at];
+		if (!next_frame(&path, entry, chain[left - 1], generation, &frame, &known))
+			continue;
+		bool same = known && entry->parent == parent;
 		if (plumb_likely(same && !entry->object)) {
 			parent = entry->node;
+			at++;
 			continue;
 		}
-		if (same && !place.moved && plumb_module_goes_on(thread, at, frame)) {
+		const struct plumb_python_frame found =
+			frame; /* the loop's own stays in registers */
+		if (same && !place.moved && plumb_module_goes_on(thread, at, &found)) {
 			parent = entry->node;
-			place.inside = at + 1;
+			place.inside = ++at;
 			continue;
 		}
 		place.at = at;
 		place.parent = parent;
 		place.flags = truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED : 0;
-		parent = python_step(thread, &place, frame, generation);
+		parent = python_step(thread, &place, &found, generation);
+		at++;
 	}
-	thread->python_seen = floor + frames;
+	*depth = at;
+	thread->python_seen = at;
 	thread->module = place.inside;
 	if (plumb_unlikely(thread->module_open > place.inside))
 		plumb_module_end(thread, place.inside);

@@ -37,24 +37,20 @@ name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	return id;
 }
 
-/* As plumb_name: names usually come by the same pointer again, with the same text there. */
-static plumb_id
-name_of(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *name)
+static bool
+is_text(const struct plumb_thread *thread, plumb_id id, const char *text, size_t bytes)
 {
-	size_t prefix = domain ? domain->bytes : 0;
-	uintptr_t mixed = (uintptr_t)name ^ (uintptr_t)domain >> 1;
-	struct plumb_name_entry *entry =
-		&thread->names[(mixed >> 3 ^ mixed >> 12) % PLUMB_NAME_CACHE];
-	if (entry->pointer == name && entry->bytes >= prefix) {
-		const struct plumb_record_string *string =
-			plumb_region_at(thread->arena.region, entry->id);
-		const char *text = (const char *)(string + 1);
-		size_t rest = entry->bytes - prefix;
-		if ((!prefix || !memcmp(text, domain->text, prefix)) &&
-		    !strncmp(name, text + prefix, rest) && !name[rest])
-			return entry->id;
-	}
+	const struct plumb_record_string *string = plumb_region_at(thread->arena.region, id);
+	return string->bytes == bytes && !memcmp(string + 1, text, bytes);
+}
+
+/* Interns the name, and makes SITE its own. */
+static __attribute__((noinline, cold)) void
+fill_site(struct plumb_thread *thread, struct plumb_range_site *site,
+          const struct plumb_range_domain *domain, const char *name)
+{
 	char text[PLUMB_RANGE_NAME_MAX];
+	size_t prefix = domain ? domain->bytes : 0;
 	if (prefix > sizeof text / 2)
 		prefix = plumb_utf8_cut(domain->text, sizeof text / 2);
 	size_t bytes = plumb_utf8_cut(name, sizeof text - prefix);
@@ -62,9 +58,42 @@ name_of(struct plumb_thread *thread, const struct plumb_range_domain *domain, co
 		memcpy(text, domain->text, prefix);
 	memcpy(text + prefix, name, bytes);
 	plumb_id id = name_intern(thread, text, prefix + bytes);
-	if (id)
-		*entry = (struct plumb_name_entry){ name, id, (uint32_t)(prefix + bytes) };
-	return id;
+	*site = (struct plumb_range_site){ .domain = domain, .name = id };
+	/* A name that shares its context with others is counted each time. */
+	if (id && is_text(thread, id, text, prefix + bytes)) {
+		site->pointer = name;
+		site->bytes = (uint32_t)(prefix + bytes);
+	}
+}
+
+/* Does SITE's name still stand at its pointer? */
+static bool
+has_name(const struct plumb_thread *thread, const struct plumb_range_site *site)
+{
+	size_t prefix = site->domain ? site->domain->bytes : 0;
+	if (site->bytes < prefix)
+		return false;
+	const struct plumb_record_string *string =
+		plumb_region_at(thread->arena.region, site->name);
+	const char *text = (const char *)(string + 1), *name = site->pointer;
+	size_t rest = site->bytes - prefix;
+	return (!prefix || !memcmp(text, site->domain->text, prefix)) &&
+	       !strncmp(name, text + prefix, rest) && !name[rest];
+}
+
+/* The site of a range with NAME. Names usually come by the same pointer again, with the same text
+ * there, which is compared unless it is KEPT: then it stays. Its name is 0: there is no room. */
+static inline struct plumb_range_site *
+site_of(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *name,
+        bool kept)
+{
+	uintptr_t mixed = (uintptr_t)name ^ (uintptr_t)domain >> 1;
+	struct plumb_range_site *site =
+		&thread->sites[(mixed >> 3 ^ mixed >> 12) % PLUMB_RANGE_SITES];
+	if (plumb_unlikely(site->pointer != name || site->domain != domain ||
+	                   !(kept || has_name(thread, site))))
+		fill_site(thread, site, domain, name);
+	return site;
 }
 
 /* ---- pushed ranges ---- */
@@ -104,8 +133,9 @@ observe_payload(struct plumb_thread *thread, plumb_id node, const int64_t *paylo
 		              *payload == INT64_MIN ? INT64_MIN + 1 : *payload);
 }
 
-int
-plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
+static inline int
+push_range(const struct plumb_range_domain *domain, const char *name, bool kept,
+           const int64_t *payload)
 {
 	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_RANGE);
 	if (!thread) {
@@ -117,8 +147,10 @@ plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, con
 	struct plumb_open_range *range = open_range(thread, domain, name);
 	int level = 0;
 	if (plumb_likely(range)) {
+		struct plumb_range_site *site = site_of(thread, domain, name, kept);
 		struct plumb_operator op = {
-			.id = name_of(thread, domain, name),
+			.id = site->name,
+			.site = site,
 			.sequence = -1,
 			.range = true,
 			.loose = true,
@@ -135,6 +167,19 @@ plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, con
 	}
 	plumb_leave(thread);
 	return level;
+}
+
+int
+plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
+{
+	return push_range(domain, name, false, payload);
+}
+
+int
+plumb_ranges_push_kept(const struct plumb_range_domain *domain,
+                       const struct plumb_range_domain *name, const int64_t *payload)
+{
+	return push_range(domain, name->text, true, payload);
 }
 
 /* The range of TICKET, of the calling thread, ends while recording is paused, or in our own
@@ -259,7 +304,8 @@ plumb_ranges_is_own(uint64_t id)
 static plumb_id
 range_node(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *name)
 {
-	struct plumb_key key = { .kind = PLUMB_FRAME_RANGE, .name = name_of(thread, domain, name) };
+	struct plumb_key key = { .kind = PLUMB_FRAME_RANGE,
+		                 .name = site_of(thread, domain, name, false)->name };
 	return plumb_child(thread, plumb_context_current(thread), &key);
 }
 

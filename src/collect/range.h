@@ -29,6 +29,9 @@ struct plumb_range_domain {
  * range's level in its domain on this thread, from 0; negative: none is open. */
 int plumb_ranges_push(const struct plumb_range_domain *domain, const char *name,
                       const int64_t *payload);
+/* The same, for a name that stays where it is for ever. */
+int plumb_ranges_push_kept(const struct plumb_range_domain *domain,
+                           const struct plumb_range_domain *name, const int64_t *payload);
 int plumb_ranges_pop(const struct plumb_range_domain *domain);
 /* Closes the newest range of DOMAIN that was opened with this very NAME pointer. */
 int plumb_ranges_pop_named(const struct plumb_range_domain *domain, const char *name);

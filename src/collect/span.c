@@ -34,7 +34,7 @@ struct plumb_span_ring {
 	struct plumb_arena arena;
 };
 
-bool plumb_trace_on;
+PLUMB_HOT bool plumb_trace_on;
 static struct {
 	uint64_t keep_ns;
 	uint32_t keep_iterations;

@@ -223,6 +223,9 @@ thread_new(void)
 		sizeof(struct plumb_module_call) * PLUMB_PYTHON_MAX,
 		sizeof(struct plumb_open_range) * PLUMB_RANGES_MAX,
 		sizeof(struct plumb_metric_slot) * PLUMB_METRIC_SLOTS,
+		sizeof(void *) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_range_site) * PLUMB_RANGE_SITES,
+		sizeof(plumb_id) * PLUMB_CALL_NAMES,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -246,6 +249,9 @@ thread_new(void)
 	thread->calls = (void *)(memory + offsets[9]);
 	thread->ranges = (void *)(memory + offsets[10]);
 	thread->metrics = (void *)(memory + offsets[11]);
+	thread->chain = (void *)(memory + offsets[12]);
+	thread->sites = (void *)(memory + offsets[13]);
+	thread->call_names = (void *)(memory + offsets[14]);
 	thread->generation = plumb_generation;
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);

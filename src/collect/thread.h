@@ -18,6 +18,7 @@
 #define PLUMB_PYTHON_MAX 131072u       /* nested Python frames on one thread */
 #define PLUMB_RANGES_MAX 4096u         /* nested ranges on one thread; see range.c */
 #define PLUMB_NAME_CACHE 512u          /* operator names by pointer */
+#define PLUMB_RANGE_SITES 512u         /* ranges by the name's pointer */
 #define PLUMB_LOCATION_SETS 4096u      /* Python locations by code object and instruction, … */
 #define PLUMB_LOCATION_WAYS 4u         /* … this many for each hash */
 #define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
@@ -42,29 +43,30 @@ enum plumb_ticket_state {
 	PLUMB_TICKET_ENDED = 2, /* it ended, and its frame waits until those inside it have, too */
 };
 
+/* What most events need comes first: they find it in one cache line. */
 struct plumb_operator_frame {
-	plumb_id node; /* 0: an engine frame whose forward operator is not known yet */
-	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
-	plumb_id name; /* interned */
-	/* Python outside this operator: walks inside it stop at python_top, and their frames have
-	 * indexes from python_floor. Frames from python_depth are inside. See context.c. */
-	const void *python_top;
-	uint32_t python_floor, python_depth;
-	const void *stack; /* in the C frame that runs the operator; it may be elsewhere */
+	_Alignas(64) plumb_id node; /* 0: an engine frame without its forward operator yet */
 	uint32_t serial, ticket;
-	uint64_t start;       /* ticks */
-	uint64_t inner;       /* ns in operators that this one called */
-	uint64_t away;        /* ns in which its task was parked; see task.h */
-	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
-	uint32_t epoch; /* the thread's at the begin; another at the end: recording was paused */
-	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
+	uint32_t epoch;  /* the thread's at the begin; another at the end: recording was paused */
+	uint64_t start;  /* ticks */
+	uint64_t inner;  /* ns in operators that this one called */
+	uint64_t away;   /* ns in which its task was parked; see task.h */
+	uint32_t module; /* index + 1 of the innermost module's call outside it; see module.h */
 	bool engine;
 	bool range;
 	bool caller_known;          /* engine frames: backward was called on this very thread */
 	bool loose;                 /* its end may come before the ends of what is inside it */
 	uint8_t source;             /* enum plumb_source: where it is counted */
 	uint8_t event, event_flags; /* as it was told at its begin; see event.c */
-	uint32_t module; /* index + 1 of the innermost module's call outside it; see module.h */
+	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
+	plumb_id name; /* interned */
+	/* Python outside this operator: walks inside it stop at python_top, and their frames have
+	 * indexes from python_floor. Frames from python_depth are inside. See context.c. */
+	const void *python_top;
+	uint32_t python_floor, python_depth;
+	const void *stack;    /* in the C frame that runs the operator; it may be elsewhere */
+	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
+	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
 };
 
 /* A range that a call opened. These have their own stack; a call closes the newest of its
@@ -96,6 +98,16 @@ struct plumb_python_location {
 	enum plumb_python_role role;
 };
 
+/* A range of NAME in DOMAIN: its interned name, and its context under PARENT. */
+struct plumb_range_site {
+	const char *pointer; /* of the name; NULL: free */
+	const struct plumb_range_domain *domain;
+	plumb_id name;
+	uint32_t bytes;        /* of the name with its domain */
+	plumb_id parent, node; /* node 0: not looked for yet */
+};
+_Static_assert(sizeof(struct plumb_range_site) == 32, "never in two cache lines");
+
 struct plumb_name_entry {
 	const char *pointer;
 	plumb_id id;
@@ -116,72 +128,76 @@ struct plumb_forward_ring {
 	struct plumb_forward_slot slots[PLUMB_FORWARD_SLOTS];
 };
 
+/* Its first three cache lines are what most events need: cold caches are what an event costs. */
 struct plumb_thread {
-	struct plumb_arena arena;
-	plumb_id track;
-	struct plumb_record_thread *record;
-	struct plumb_record_overhead *overhead;
-	struct plumb_thread *next; /* all threads, newest first; never freed */
-	struct plumb_thread *next_parked;
-	_Atomic uint32_t tid; /* 0 while parked */
-	uint32_t generation;  /* plumb_generation when it was made */
-	_Atomic bool busy;    /* its thread is in our own code */
-	size_t bytes;         /* of the mapping that this struct begins */
-
+	uint32_t generation; /* plumb_generation when it was made */
+	_Atomic bool busy;   /* its thread is in our own code */
+	bool in_event;       /* somebody is being told of an event, … */
 	enum plumb_callback_kind callback;
 	uint64_t callback_start; /* 0: this callback is not timed */
 	int saved_errno;
 	uint32_t epoch; /* the control's word at this callback's start, its low half */
+	struct plumb_record_overhead *overhead;
+	plumb_id track;
+	uint32_t operators;    /* depth of the stack */
+	uint32_t free_tickets; /* the newest that came back, 0 none */
+	uint32_t tickets_made;
+	uint32_t serial;
+	uint32_t ended_early; /* frames of ENDED tickets on the stack */
 
-	struct plumb_id_table strings;
+	struct plumb_operator_frame *stack; /* [1 … operators] */
+	struct plumb_ticket *tickets;       /* [1 … PLUMB_OPERATORS_MAX] */
 	struct plumb_id_table nodes;
+	struct plumb_open_range *ranges; /* [0 … ranges_open) */
+	struct plumb_range_site *sites;
+	struct plumb_shapes *shapes; /* NULL: they are not kept; see shape.h */
+	struct plumb_native *native; /* see native_context.c; NULL until it is needed */
+
+	const void **chain; /* scratch, innermost first */
+	struct plumb_python_entry *python;
+	uint32_t ranges_open;
+	uint32_t python_seen;          /* entries that the last walk met or stopped at */
+	_Atomic uint32_t last_context; /* newest context of an operator outside any other */
+	uint32_t module;               /* index + 1 of the innermost call, after a walk; module.h */
+	struct plumb_arena arena;
+
+	uint32_t module_open; /* likewise, of calls whose shapes are still to be written */
+	uint32_t module_serial;
+	struct plumb_record_thread *record;
+	struct plumb_thread *next; /* all threads, newest first; never freed */
+	struct plumb_thread *next_parked;
+	_Atomic uint32_t tid; /* 0 while parked */
+	plumb_id event_node;  /* … of this context; 0: the current one */
+	size_t bytes;         /* of the mapping that this struct begins */
+	uint64_t waited;      /* ns of waiting told so far */
+
+	struct plumb_name_entry *names;
+	plumb_id *call_names; /* see plumb_call_name */
+	struct plumb_id_table strings;
 	struct plumb_id_table origins; /* ORIGIN records, by node and origin */
 	struct plumb_id_table memory;  /* MEMORY records, by node and pool */
 
-	uint32_t operators;                 /* depth of the stack */
-	struct plumb_operator_frame *stack; /* [1 … operators] */
-	struct plumb_ticket *tickets;       /* [1 … PLUMB_OPERATORS_MAX] */
-	uint32_t free_tickets;              /* the newest that came back, 0 none */
-	uint32_t tickets_made;
-	uint32_t serial;
-	uint64_t waited; /* ns of waiting told so far */
-
-	struct plumb_python_frame *walk; /* scratch, innermost first */
-	struct plumb_python_entry *python;
+	struct plumb_python_frame *walk;          /* scratch, innermost first */
 	struct plumb_python_identity *identities; /* of the entries */
 	struct plumb_python_location *locations;
 	struct plumb_python_symbol *symbol; /* scratch */
-	uint32_t python_seen;               /* entries that the last walk met or stopped at */
-
-	/* Modules; see module.h. */
-	uint32_t module;      /* index + 1 of the innermost call, after a walk */
-	uint32_t module_open; /* likewise, of calls whose shapes are still to be written */
-	uint32_t module_serial;
-	struct plumb_module_call *calls; /* beside the entries */
-	struct plumb_modules *modules;   /* NULL: none was called yet */
-	struct plumb_shapes *shapes;     /* NULL: they are not kept; see shape.h */
-	struct plumb_name_entry *names;
-	struct plumb_native *native; /* see native_context.c; NULL until it is needed */
+	struct plumb_module_call *calls;    /* beside the entries */
+	struct plumb_modules *modules;      /* NULL: none was called yet */
 
 	struct plumb_span_ring *spans; /* made when the first one is kept */
 
 	struct plumb_forward_ring *forward;
-	_Atomic uint32_t last_context;     /* newest context of an operator outside any other */
 	_Atomic uint32_t backward_context; /* where this thread called backward last */
 	plumb_id caller; /* engine threads: who called the backward pass they run */
 
-	struct plumb_open_range *ranges; /* [0 … ranges_open) */
-	uint32_t ranges_open;
 	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */
 	uint32_t parked;                   /* tasks that are */
-	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
+	plumb_id root_value;               /* chain of the values at the root */
 	struct plumb_id_table range_names; /* strings that were a range's name */
 	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
-	plumb_id root_value;               /* chain of the values at the root */
-
-	bool in_event;       /* somebody is being told of an event, … */
-	plumb_id event_node; /* … of this context; 0: the current one */
 };
+_Static_assert(sizeof(struct plumb_operator_frame) == 128, "two cache lines");
+_Static_assert(offsetof(struct plumb_thread, arena.ledger) == 192, "three cache lines");
 
 /* Call it before signals come: makes the key whose destructor ends a thread's part. */
 void plumb_threads_prepare(void);

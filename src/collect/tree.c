@@ -43,6 +43,12 @@ plumb_name(struct plumb_thread *thread, const char *name)
 	return id;
 }
 
+plumb_id *
+plumb_call_name(struct plumb_thread *thread, uint32_t number)
+{
+	return &thread->call_names[number];
+}
+
 static bool
 has_ends(const struct plumb_record_node *node, const plumb_id *ends)
 {
@@ -213,6 +219,8 @@ plumb_prefetch_values(struct plumb_thread *thread, plumb_id node)
 		return;
 	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
 	const char *value = plumb_region_at(thread->arena.region, record->first_value);
+	/* The newest, and the one before it if it was made right before. */
+	__builtin_prefetch(value - 64, 1);
 	__builtin_prefetch(value, 1);
 	__builtin_prefetch(value + 64, 1);
 }
@@ -247,7 +255,7 @@ void
 plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate,
             uint64_t count)
 {
-	plumb_arena_count(&thread->arena, source, fate, count);
+	plumb_arena_tally(&thread->arena, source, fate, count);
 }
 
 void

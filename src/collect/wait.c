@@ -13,7 +13,7 @@
 
 enum { LONG_ENOUGH = 100000 }; /* ns */
 
-bool plumb_waits;
+PLUMB_HOT bool plumb_waits;
 
 /* Tells `plumb run` where the thread is. PLUMB_LOST: where its waiting is measured anyhow. */
 static void

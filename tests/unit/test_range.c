@@ -408,6 +408,63 @@ case_long_names(void)
 	return 0;
 }
 
+static bool
+is_path_in(const struct plumb_range_domain *domain, const char *name,
+           const struct plumb_range_domain *kept, const char *expected)
+{
+	bool is;
+	if (kept)
+		plumb_ranges_push_kept(domain, kept, NULL);
+	else
+		plumb_ranges_push(domain, name, NULL);
+	is = path_is(expected);
+	plumb_ranges_pop(domain);
+	return is;
+}
+
+/* What plumb remembers of a name: neither its text, nor its domain, nor its context may be that of
+ * an earlier time. */
+static int
+case_remembered(void)
+{
+	static const struct plumb_range_domain kept = { .bytes = 4, .text = "kept" };
+	char text[16] = "one";
+	for (int i = 0; i < 3; i++) {
+		strcpy(text, "one");
+		CHECK(is_path_in(NULL, text, NULL, "one"));
+		strcpy(text, "two");
+		CHECK(is_path_in(NULL, text, NULL, "two"));
+		strcpy(text, "tw");
+		CHECK(is_path_in(NULL, text, NULL, "tw"));
+		CHECK(is_path_in(&domain_a, text, NULL, "A/tw"));
+		CHECK(is_path_in(NULL, NULL, &kept, "kept"));
+		CHECK(is_path_in(&domain_a, NULL, &kept, "A/kept"));
+		plumb_ranges_push(&domain_b, "around", NULL);
+		CHECK(is_path_in(NULL, text, NULL, "B/around tw"));
+		CHECK(is_path_in(&domain_a, NULL, &kept, "B/around A/kept"));
+		plumb_ranges_pop(&domain_b);
+	}
+	CHECK(values(PLUMB_METRIC_OP_DURATION).count == 27);
+	return 0;
+}
+
+/* Names beyond those that there is room for are counted each time, also those that stay. */
+static int
+case_further_names(void)
+{
+	static const struct plumb_range_domain kept = { .bytes = 8, .text = "one more" };
+	char text[16];
+	for (unsigned i = 0; i < PLUMB_RANGE_NAMES_MAX; i++) {
+		snprintf(text, sizeof text, "%u", i);
+		plumb_ranges_push(NULL, text, NULL);
+		plumb_ranges_pop(NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK(is_path_in(NULL, NULL, &kept, "(further names)"));
+	CHECK(tally(PLUMB_SOURCE_RANGE, PLUMB_FATE_OVERFLOWED) == 3);
+	return 0;
+}
+
 static int
 case_metrics(void)
 {
@@ -690,6 +747,8 @@ static const struct {
 	{ "come-and-go", case_come_and_go, false },
 	{ "alone", case_alone, true },
 	{ "forked", case_forked, false },
+	{ "remembered", case_remembered, false },
+	{ "further-names", case_further_names, false },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -743,6 +802,8 @@ CASE(what_an_event_says, 14)
 CASE(tools_come_and_go, 15)
 CASE(a_tool_alone, 16)
 CASE(forked_children, 17)
+CASE(what_is_remembered_of_a_name, 18)
+CASE(further_names_are_counted, 19)
 
 int
 main(int argc, char **argv)
@@ -766,6 +827,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(tools_come_and_go),
 		cmocka_unit_test(a_tool_alone),
 		cmocka_unit_test(forked_children),
+		cmocka_unit_test(what_is_remembered_of_a_name),
+		cmocka_unit_test(further_names_are_counted),
 	};
 	if (argc > 1) {
 		alarm(120);

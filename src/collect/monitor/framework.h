@@ -61,7 +61,8 @@ struct plumb_operator {
 	bool loose;               /* its end ends nothing but itself, in whatever order ends come */
 	enum plumb_source source; /* where it is counted; 0: as an operator */
 	plumb_id id;              /* the name, interned already; or 0 */
-	uint64_t thread;          /* the framework's number of the calling thread */
+	struct plumb_range_site *site; /* of a range that range.c knows; or NULL */
+	uint64_t thread;               /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 	uint32_t shape_bytes; /* of the inputs' shapes, written where shape.h has room */
 	/* An address in the C frame that runs the operator; what is not on the stack is ignored. */

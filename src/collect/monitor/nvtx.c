@@ -81,12 +81,14 @@ static function _Atomic next_core[FUNCTIONS], next_core2[FUNCTIONS];
  * is locked, as any thread may be the first to register something.
  */
 #define POOL_BYTES ((size_t)64 << 20)
+/* Domains lie below this, strings above: so a handle's address tells its kind. */
+#define POOL_STRINGS ((size_t)8 << 20)
 #define TEXTS 65536u /* a power of two */
 #define PROBES 256u
 #define DOMAIN_MAGIC 0x4e56444du
 #define STRING_MAGIC 0x4e565352u
-static char *pool;
-static _Atomic size_t pool_used;
+PLUMB_HOT static char *pool;
+static _Atomic size_t domains_used, strings_used = POOL_STRINGS;
 static _Atomic(struct plumb_range_domain *) *texts;
 
 /* Handles of the other tool → our texts. */
@@ -110,9 +112,11 @@ static struct plumb_range_domain *
 text_new(uint32_t magic, const char *text, size_t bytes)
 {
 	size_t size = (sizeof(struct plumb_range_domain) + bytes + 1 + 15) & ~(size_t)15;
-	size_t at = atomic_fetch_add_explicit(&pool_used, size, memory_order_relaxed);
-	if (at > POOL_BYTES - size) {
-		atomic_fetch_sub_explicit(&pool_used, size, memory_order_relaxed);
+	bool is_string = magic == STRING_MAGIC;
+	_Atomic size_t *used = is_string ? &strings_used : &domains_used;
+	size_t at = atomic_fetch_add_explicit(used, size, memory_order_relaxed);
+	if (at > (is_string ? POOL_BYTES : POOL_STRINGS) - size) {
+		atomic_fetch_sub_explicit(used, size, memory_order_relaxed);
 		return NULL;
 	}
 	struct plumb_range_domain *made = (void *)(pool + at);
@@ -142,13 +146,16 @@ text_keep(uint32_t magic, const char *text, size_t bytes)
 	return NULL;
 }
 
-/* Is HANDLE one that we gave out, of the kind MAGIC? */
-static const struct plumb_range_domain *
+/* Is HANDLE one that we gave out, of the kind MAGIC? Its memory is not read, which costs a cache
+ * line. */
+static inline const struct plumb_range_domain *
 text_own(uint32_t magic, const void *handle)
 {
 	uintptr_t offset = (uintptr_t)handle - (uintptr_t)pool;
-	const struct plumb_range_domain *text = handle;
-	return pool && offset < POOL_BYTES && !(offset & 15) && text->magic == magic ? text : NULL;
+	return pool && offset < POOL_BYTES && !(offset & 15) &&
+	                       (offset >= POOL_STRINGS) == (magic == STRING_MAGIC)
+	               ? handle
+	               : NULL;
 }
 
 /* A tool may number domains and strings alike, so the key says what it is of. */
@@ -306,12 +313,27 @@ attributes_for(const struct attributes *a, struct attributes *copy)
 
 /* ---- ranges and marks, with and without a domain ---- */
 
+/* Apart, because of the memory that the text takes. */
+static __attribute__((noinline)) int
+push_text(const struct plumb_range_domain *domain, const struct attributes *a,
+          const int64_t *payload)
+{
+	char text[TEXT_BYTES];
+	return plumb_ranges_push(domain, message_of(a, text), payload);
+}
+
 static int
 push_range(const struct plumb_range_domain *domain, const struct attributes *a)
 {
-	char text[TEXT_BYTES];
 	int64_t number;
-	return plumb_ranges_push(domain, message_of(a, text), payload_of(a, &number));
+	const int64_t *payload = payload_of(a, &number);
+	if (plumb_likely(a && a->size >= sizeof *a && a->message_type == MESSAGE_REGISTERED)) {
+		const struct plumb_range_domain *string =
+			text_of(STRING_MAGIC, a->message.registered);
+		if (string)
+			return plumb_ranges_push_kept(domain, string, payload);
+	}
+	return push_text(domain, a, payload);
 }
 
 static uint64_t

@@ -22,6 +22,7 @@
 
 #include "base/utf8.h"
 #include "collect/collector.h"
+#include "collect/monitor/python_frame.h"
 #include "collect/monitor/python_layout.h"
 
 enum {
@@ -39,7 +40,7 @@ enum state {
 	REFUSED,
 };
 
-static _Atomic int state;
+PLUMB_HOT static _Atomic int state;
 
 /* Written while BUSY, read when READY or REFUSED. */
 static struct plumb_python_layout layout;
@@ -48,10 +49,11 @@ static struct plumb_python_release release;
 static struct plumb_error refusal;
 static bool released;     /* `release` is filled */
 static void *interpreter; /* the handle that finds its symbols */
-static void *(*thread_state)(void);
-static int (*finalising)(void);
+PLUMB_HOT static void *(*thread_state)(void);
+PLUMB_HOT static int (*finalising)(void);
 static int (*_Atomic initialised)(void); /* Py_IsInitialized; NULL: not found, or no Python */
-static const void *evaluate;             /* _PyEval_EvalFrameDefault; NULL unknown */
+PLUMB_HOT struct plumb_python_path plumb_python_path;
+static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
 
 /* ---- code objects that go ---- */
 
@@ -64,7 +66,7 @@ static const void *evaluate;             /* _PyEval_EvalFrameDefault; NULL unkno
 enum { FREED_COUNTS = 4096 };
 static _Atomic uint32_t freed[FREED_COUNTS];
 static void (*code_free)(void *code);
-_Atomic uint32_t plumb_python_codes_freed;
+PLUMB_HOT _Atomic uint32_t plumb_python_codes_freed;
 
 static inline _Atomic uint32_t *
 freed_at(const void *code)
@@ -194,6 +196,24 @@ find_symbols(void *handle, struct plumb_error *error)
 	return 0;
 }
 
+static void
+prepare_path(void)
+{
+	plumb_python_path = (struct plumb_python_path){
+		.previous = layout.previous,
+		.code = layout.code,
+		.instruction = layout.instruction,
+		.owner = layout.owner,
+		.first_instruction = layout.first_instruction,
+		.traceable = layout.traceable,
+		.type = layout.type,
+		.tag = layout.tag,
+		.scale = layout.lasti_scale,
+		.code_type = api.code_type,
+		.interpreter_frames = layout.first_instruction != PLUMB_PYTHON_ABSENT,
+	};
+}
+
 /* As plumb_python_attach; only one thread is in here. */
 static int
 attach_python(struct plumb_error *error)
@@ -228,6 +248,7 @@ attach_python(struct plumb_error *error)
 		char *(*bytes_at)(void *);
 		*(void **)&bytes_at = plumb_real_dlsym(interpreter, "PyBytes_AsString");
 		plumb_python_layout_widen(&layout, ts, (uint64_t)pthread_self(), bytes_at);
+		prepare_path();
 		watch_code();
 		plumb_python_watch_tasks(release.minor);
 	}
@@ -368,63 +389,11 @@ plumb_python_top(void)
 	return top;
 }
 
-/* What a walk reads on each step, in registers. */
-struct path {
-	size_t previous, code, instruction, owner, first_instruction, traceable, type;
-	uintptr_t tag;
-	int32_t scale;
-	bool interpreter_frames; /* 3.11 and newer */
-};
-
-static inline struct path
-path_of(const struct plumb_python_layout *l)
-{
-	return (struct path){
-		.previous = l->previous,
-		.code = l->code,
-		.instruction = l->instruction,
-		.owner = l->owner,
-		.first_instruction = l->first_instruction,
-		.traceable = l->traceable,
-		.type = l->type,
-		.tag = l->tag,
-		.scale = l->lasti_scale,
-		.interpreter_frames = l->first_instruction != PLUMB_PYTHON_ABSENT,
-	};
-}
-
-/* Whether FRAME is one that the program itself would see, and if so, where it is. */
 static inline bool
-look_at_frame(const struct path *path, const char *frame, struct plumb_python_frame *into)
+look_at_frame(const struct plumb_python_path *path, const char *frame,
+              struct plumb_python_frame *into)
 {
-	uintptr_t code_bits;
-	const char *code;
-	int64_t lasti;
-	unsigned char owner = 0;
-
-	if (path->interpreter_frames) {
-		owner = (unsigned char)frame[path->owner];
-		if (owner >= PLUMB_PYTHON_OWNER_INTERNAL)
-			return false;
-	}
-	code_bits = (uintptr_t)plumb_python_pointer(frame, path->code) & ~path->tag;
-	code = (const char *)code_bits;
-	if (plumb_unlikely(!code) || plumb_python_pointer(code, path->type) != api.code_type)
-		return false;
-	if (path->interpreter_frames) {
-		lasti = (int64_t)((uintptr_t)plumb_python_pointer(frame, path->instruction) -
-		                  (code_bits + path->first_instruction));
-		/* Not yet in its body: CPython's own stacks leave it out too. */
-		if (lasti < 2 * (int64_t)plumb_python_int(code, path->traceable) &&
-		    owner != PLUMB_PYTHON_OWNER_GENERATOR)
-			return false;
-	} else {
-		lasti = (int64_t)plumb_python_int(frame, path->instruction) * path->scale;
-	}
-	into->code = code;
-	into->frame = frame;
-	into->lasti = lasti >= -2 && lasti <= INT32_MAX ? (int32_t)lasti : -1;
-	return true;
+	return plumb_python_read(path, frame, into) && plumb_python_is_traced(path, into);
 }
 
 /* How many frames of any kind may be met on the way to COUNT of the program's. */
@@ -446,7 +415,7 @@ size_t
 plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames, size_t max,
                   bool *truncated)
 {
-	const struct path path = path_of(&layout);
+	const struct plumb_python_path path = plumb_python_path;
 	struct plumb_python_frame beyond;
 	const char *frame = top;
 	size_t limit = hops_for(max), count = 0;
@@ -462,6 +431,26 @@ plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *
 		else if (look_at_frame(&path, frame, &beyond))
 			break;
 		frame = plumb_python_pointer(frame, path.previous);
+	}
+	*truncated = frame && frame != stop;
+	return count;
+}
+
+size_t
+plumb_python_chain(const void *top, const void *stop, const void **chain, size_t max,
+                   bool *truncated)
+{
+	const size_t previous = plumb_python_path.previous;
+	const char *frame = top;
+	size_t count = 0;
+
+	*truncated = false;
+	if (!plumb_python_ready())
+		return 0;
+	for (; frame && frame != stop; frame = plumb_python_pointer(frame, previous)) {
+		if (plumb_unlikely(is_over(count, max)))
+			break;
+		chain[count++] = frame;
 	}
 	*truncated = frame && frame != stop;
 	return count;

@@ -96,6 +96,11 @@ bool plumb_python_reaches(const void *top, const void *stop);
 size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames,
                          size_t max, bool *truncated);
 
+/* The addresses of the same frames, and of the interpreter's own, at most MAX. See
+ * python_frame.h. */
+size_t plumb_python_chain(const void *top, const void *stop, const void **chain, size_t max,
+                          bool *truncated);
+
 /*
  * Where the calling thread's C stack enters TOP, its innermost Python frame: an address in the C
  * frame that evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such

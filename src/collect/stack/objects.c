@@ -41,11 +41,11 @@ static struct plumb_stack_code *objects; /* [OBJECTS] */
 static struct entry *lists[2];           /* [OBJECTS] each */
 static _Atomic uint32_t counts[2];
 static _Atomic uint32_t version; /* its last bit: which list is published */
-static _Atomic uint32_t generation = 1;
+PLUMB_HOT static _Atomic uint32_t generation = 1;
 static _Atomic uint32_t unloading;
 static uint32_t forks;     /* that this process is away from the first */
 static _Atomic bool ready; /* the lists are there */
-_Atomic bool plumb_stack_stale;
+PLUMB_HOT _Atomic bool plumb_stack_stale;
 
 /* Only for who holds `owner`. */
 static _Atomic uint32_t owner; /* process that reads the list; 0 nobody */

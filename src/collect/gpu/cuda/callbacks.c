@@ -11,27 +11,40 @@
 
 /* The name of a call. Variants of one function (_v2, _ptsz: the per-thread default stream) are one
  * API. */
-static plumb_id
-api_name(struct plumb_thread *thread, const char *name)
+static __attribute__((noinline, cold)) plumb_id
+intern_api(struct plumb_thread *thread, const char *name)
 {
 	if (!name)
 		name = "?";
-	size_t length = strlen(name), whole = length;
+	size_t length = strlen(name);
 	if (length > 5 &&
 	    (!memcmp(name + length - 5, "_ptsz", 5) || !memcmp(name + length - 5, "_ptds", 5)))
 		length -= 5;
 	if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' &&
 	    name[length - 1] >= '0' && name[length - 1] <= '9')
 		length -= 3;
-	return length == whole ? plumb_name(thread, name) : plumb_intern(thread, name, length);
+	return plumb_intern(thread, name, length);
 }
 
+/* The name of the call ID. A number always stands for the same function, so its text is read once
+ * on each thread. */
+static inline plumb_id
+api_name(struct plumb_thread *thread, CUpti_CallbackId id, const char *name)
+{
+	plumb_id *known = plumb_call_name(thread, id);
+	if (plumb_unlikely(!*known))
+		*known = intern_api(thread, name);
+	return *known;
+}
+_Static_assert(PLUMB_CALLS_MAX <= PLUMB_CALL_NAMES, "each call has its place");
+
 static void
-call_enter(struct plumb_thread *thread, unsigned kind, const CUpti_CallbackData *info)
+call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
+           const CUpti_CallbackData *info)
 {
 	struct plumb_gpu_call *call =
 		plumb_gpu_call_enter(plumb_cuda_activity, thread, kind,
-	                             api_name(thread, info->functionName), info->correlationId);
+	                             api_name(thread, id, info->functionName), info->correlationId);
 	if (plumb_unlikely(call->captured)) /* records are off, though recording is on again */
 		plumb_cuda_wake();
 	if (kind == PLUMB_CALL_LAUNCH)
@@ -190,7 +203,7 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	if (plumb_unlikely(!thread))
 		return;
 	if (enter)
-		call_enter(thread, kind, call);
+		call_enter(thread, kind, id, call);
 	else
 		call_exit(thread, kind, call);
 	plumb_leave(thread);

@@ -30,8 +30,8 @@ static _Atomic bool stopping, ended;
 static bool serving; /* the service thread was started */
 static uint64_t dropped;
 
-_Atomic bool plumb_cuda_live;
-struct plumb_gpu_activity *plumb_cuda_activity;
+PLUMB_HOT _Atomic bool plumb_cuda_live;
+PLUMB_HOT struct plumb_gpu_activity *plumb_cuda_activity;
 
 bool
 plumb_cuda_own_process(void)
