@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each page registers itself. The order is that of the tabs.
+import "./flame/page";
