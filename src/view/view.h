@@ -24,6 +24,7 @@
 
 #include "view/diff.h"
 #include "view/findings.h"
+#include "view/flame.h"
 #include "view/iters.h"
 #include "view/render.h"
 #include "view/report.h"
@@ -62,7 +63,16 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
+int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
+                     enum plumb_view_format format, FILE *out,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
+
+int plumb_flame_write(struct plumb_flame *flame, const struct plumb_flame_range *range,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
