@@ -10,10 +10,10 @@ import { applyLook } from "./state/theme";
 applyLook();
 
 async function start(): Promise<void> {
-	let root = document.getElementById("plumb");
+	let root = document.getElementById("app");
 	if (!root) {
 		root = document.createElement("div");
-		root.id = "plumb";
+		root.id = "app";
 		document.body.append(root);
 	}
 	try {

@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each page registers itself. The order is that of the tabs.
+import "./overview";
 import "./flame/page";
