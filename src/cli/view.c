@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "serve/serve.h"
@@ -21,6 +22,16 @@ static const struct plumb_option options[] = {
 	{ .name = "no-browser",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "only print the address; without it plumb also opens it in your browser" },
+	{ .name = "html",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "OUT",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "write one page to OUT instead, which opens without plumb and without a network. "
+	          "It holds the usual answers, and says what it leaves out. An existing file is "
+	          "replaced only if plumb view wrote it" },
+	{ .name = "force",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "replace the file of --html whatever it is" },
 	{ 0 },
 };
 
@@ -122,6 +133,29 @@ serve(const struct plumb_invocation *invocation, struct plumb_answers *answers)
 }
 
 static int
+write_page(const struct plumb_invocation *invocation, struct plumb_answers *answers)
+{
+	const char *path = plumb_options_text(invocation->options, "html");
+	const struct plumb_output_rule rule = {
+		.ours = plumb_page_is,
+		.kind = "a page that plumb view wrote",
+		.force = plumb_options_flag(invocation->options, "force"),
+		.private = true,
+	};
+	struct plumb_output output;
+	struct plumb_error error;
+
+	if (plumb_output_open(&output, path, &rule, &error) < 0)
+		return plumb_cli_fail(invocation, &error);
+	if (plumb_page_write(answers, output.file, &error) < 0 && !ferror(output.file)) {
+		plumb_output_drop(&output);
+		return plumb_cli_fail(invocation, &error);
+	}
+	return plumb_output_close(&output, &error) < 0 ? plumb_cli_fail(invocation, &error)
+	                                               : PLUMB_EXIT_DONE;
+}
+
+static int
 show(const struct plumb_invocation *invocation, const struct plumb_serve_file *files,
      uint32_t count)
 {
@@ -129,8 +163,12 @@ show(const struct plumb_invocation *invocation, const struct plumb_serve_file *f
 	uint32_t before = tail > 0 && (uint32_t)tail < count ? count - (uint32_t)tail : 0;
 	struct plumb_error error;
 	struct plumb_answers *answers = plumb_answers_new(files, count, before, &error);
-	int result = answers ? serve(invocation, answers) : plumb_cli_fail(invocation, &error);
+	int result;
 
+	if (!answers)
+		return plumb_cli_fail(invocation, &error);
+	result = plumb_options_given(invocation->options, "html") ? write_page(invocation, answers)
+	                                                          : serve(invocation, answers);
 	plumb_answers_free(answers);
 	return result;
 }
@@ -139,14 +177,22 @@ static int
 check_use(const struct plumb_invocation *invocation)
 {
 	const char *missing = plumb_page_missing();
+	const struct plumb_options *o = invocation->options;
+	bool html = plumb_options_given(o, "html");
 
-	if (!missing)
+	if (!missing && !html)
 		missing = plumb_server_missing();
 	if (missing) {
 		plumb_cli_note(invocation, "%s", missing);
 		return PLUMB_EXIT_SYSTEM;
 	}
-	if (plumb_options_number(invocation->options, "port") > UINT16_MAX)
+	if (html && (plumb_options_given(o, "port") || plumb_options_flag(o, "no-browser")))
+		return plumb_cli_usage(invocation,
+		                       "view: --html serves nothing; leave out --port and "
+		                       "--no-browser");
+	if (plumb_options_flag(o, "force") && !html)
+		return plumb_cli_usage(invocation, "view: --force is for --html OUT");
+	if (plumb_options_number(o, "port") > UINT16_MAX)
 		return plumb_cli_usage(invocation, "view: a port is at most %d", UINT16_MAX);
 	return PLUMB_EXIT_DONE;
 }
@@ -183,6 +229,8 @@ static const char *const examples[] = {
 	"open the profile in your browser",
 	"plumb view before.plumb after.plumb",
 	"two profiles, side by side",
+	"plumb view train.plumb --html train.html",
+	"write one page that you can send to somebody",
 	"plumb view train.plumb --no-browser --port 8123",
 	"only print the address, with a port that you can forward",
 	NULL,
@@ -197,6 +245,8 @@ const struct plumb_verb plumb_verb_view = {
 		"The address has a secret part: who has it can read the profile, and nobody else "
 		"can. Nothing leaves this machine. Over SSH, plumb prints the command that "
 		"forwards the port to your own machine.\n\n"
+		"With --html it writes a page that holds the answers itself. Give it only to people "
+		"who may see the profile.\n\n"
 		"FILE is a profile or another tool's trace. With several FILEs the page compares "
 		"them: the first with the others, or those before -- with those after it. The "
 		"FILEs are read at the start, so they may go away. Ctrl-C ends it.",

@@ -149,7 +149,7 @@ choose_format(const struct plumb_answer_kind *kind, struct plumb_question *quest
 	static const char *const names[] = { "json", "csv", "columns" };
 
 	for (unsigned f = 0; f < 3; f++)
-		if ((kind->formats >> f & 1) && (!text || !strcmp(text, names[f]))) {
+		if ((kind->formats >> f & 1) && !strcmp(text, names[f])) {
 			question->format = (enum plumb_view_format)f;
 			return 0;
 		}
@@ -254,7 +254,7 @@ write_question(const char *name, const struct plumb_query *query)
 	if (!out)
 		return NULL;
 	fprintf(out, "%s?", name);
-	plumb_query_write(query, out);
+	plumb_query_write(query, NULL, out);
 	if (!fclose(out))
 		return text;
 	free(text);
@@ -343,8 +343,9 @@ plumb_answers_free(struct plumb_answers *answers)
 		return;
 	while (answers->kept_count)
 		forget_reply(answers, answers->kept_count - 1);
+	plumb_flames_forget(answers, NULL);
 	for (uint32_t i = 0; i < answers->count; i++)
-		plumb_served_free(&answers->files[i]);
+		plumb_served_free(answers, &answers->files[i]);
 	free(answers->files);
 	free(answers);
 }

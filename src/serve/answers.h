@@ -36,7 +36,16 @@ struct plumb_served_file {
 	struct plumb_served_window windows[PLUMB_SERVED_WINDOWS];
 };
 
-/* Replies are kept, the newest first, up to so many bytes. */
+/* Flame graphs are kept, up to so many, and so many bytes if there are several. */
+#define PLUMB_SERVED_FLAMES 8
+#define PLUMB_FLAMES_BYTES ((size_t)256 << 20)
+struct plumb_kept_flame {
+	struct plumb_flame *flame; /* NULL: this place is free */
+	const struct plumb_profile *profile;
+	uint64_t used;
+};
+
+/* Replies are kept, those used last, up to so many bytes. */
 #define PLUMB_REPLIES_BYTES ((size_t)48 << 20)
 #define PLUMB_REPLIES_MOST 256u
 struct plumb_kept_reply {
@@ -50,6 +59,7 @@ struct plumb_answers {
 	uint32_t count, before;
 	char title[200];
 	uint64_t questions; /* so far */
+	struct plumb_kept_flame flames[PLUMB_SERVED_FLAMES];
 	struct plumb_kept_reply kept[PLUMB_REPLIES_MOST];
 	uint32_t kept_count;
 	size_t kept_bytes;
@@ -101,7 +111,10 @@ int plumb_served_window(struct plumb_answers *answers, struct plumb_served_file 
                         const struct plumb_window_choice *choice, bool findings,
                         const struct plumb_profile **profile,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
-void plumb_served_free(struct plumb_served_file *file);
+void plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *file);
+
+/* Frees the flame graphs that are kept of PROFILE; NULL: all. */
+void plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile);
 
 /* ---- the functions of the table ---- */
 int plumb_answer_about(struct plumb_question *question, struct plumb_error *error);
@@ -112,5 +125,6 @@ int plumb_answer_tables(struct plumb_question *question, struct plumb_error *err
 int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 
 #endif

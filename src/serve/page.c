@@ -65,7 +65,7 @@ plumb_page_begin(const char *title, bool served, FILE *out)
 {
 	char policy[PLUMB_POLICY_SIZE];
 
-	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" PLUMB_PAGE_MARK "\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
 	      out);
 	plumb_page_text(plumb_page_policy(served, policy), out);
@@ -76,7 +76,7 @@ plumb_page_begin(const char *title, bool served, FILE *out)
 	plumb_page_text(title, out);
 	fputs("</title>\n<style>", out);
 	fwrite(plumb_bundle.style, 1, plumb_bundle.style_bytes, out);
-	fputs("</style>\n</head>\n<body>\n<div id=\"app\"></div>\n<noscript>This page needs "
+	fputs("</style>\n</head>\n<body>\n<div id=\"plumb\"></div>\n<noscript>This page needs "
 	      "JavaScript.</noscript>\n",
 	      out);
 }

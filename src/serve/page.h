@@ -27,6 +27,9 @@ char *plumb_page_policy(bool served, char text[PLUMB_POLICY_SIZE]);
 void plumb_page_begin(const char *title, bool served, FILE *out);
 void plumb_page_end(FILE *out);
 
+/* By this in its first bytes a page is known. */
+#define PLUMB_PAGE_MARK "<meta name=\"generator\" content=\"plumb view\">"
+
 /* TEXT as HTML shows it. */
 void plumb_page_text(const char *text, FILE *out);
 

@@ -286,8 +286,16 @@ write_encoded(const char *text, FILE *out)
 			fprintf(out, "%%%02X", (unsigned char)*text);
 }
 
+static bool
+is_in(const char *const *list, const char *name)
+{
+	while (list && *list && strcmp(*list, name) != 0)
+		list++;
+	return list && *list;
+}
+
 void
-plumb_query_write(const struct plumb_query *query, FILE *out)
+plumb_query_write(const struct plumb_query *query, const char *const *except, FILE *out)
 {
 	bool first = true;
 
@@ -296,7 +304,7 @@ plumb_query_write(const struct plumb_query *query, FILE *out)
 		const struct plumb_query_key *key = find_key(query->keys, pair->key);
 		bool flag = key->kind == PLUMB_QUERY_FLAG && !key->fallback;
 
-		if ((key->fallback && !key->repeated && !strcmp(key->fallback, pair->value)) ||
+		if (is_in(except, key->name) || (key->fallback && !key->repeated && !strcmp(key->fallback, pair->value)) ||
 		    (flag && !strcmp(pair->value, "0")))
 			continue;
 		fputs(first ? "" : "&", out);

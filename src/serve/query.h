@@ -67,7 +67,8 @@ uint32_t plumb_query_choice(const struct plumb_query *query, const char *key);
 const char *plumb_query_each(const struct plumb_query *query, const char *key, uint32_t which);
 
 /* Writes QUERY in its one canonical form: keys sorted, what is equal to the fallback left out, and
- * encoded as encodeURIComponent does. */
-void plumb_query_write(const struct plumb_query *query, FILE *out);
+ * encoded as encodeURIComponent does. The keys EXCEPT, a list that ends with NULL, are left out
+ * too; NULL: none is. */
+void plumb_query_write(const struct plumb_query *query, const char *const *except, FILE *out);
 
 #endif

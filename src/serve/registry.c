@@ -91,6 +91,31 @@ static const struct plumb_query_key explain_keys[] = {
 	{ 0 },
 };
 
+/* Those of a flame graph as a whole. */
+#define FLAME_KEYS                                                                                 \
+	PLUMB_KEY_FILE, PLUMB_KEY_WINDOW,                                                          \
+		{ "view", PLUMB_QUERY_CHOICE, .choices = "down|heavy|up|callers|callees",          \
+		  .fallback = "down" },                                                            \
+		{ "of", PLUMB_QUERY_NUMBER }, { "metric", PLUMB_QUERY_TEXT },                      \
+		{ "layers", PLUMB_QUERY_TEXT,                                                      \
+		  .fallback = "python,module,operator,native,gpu,other" },                         \
+		{ "hide", PLUMB_QUERY_TEXT },                                                      \
+		{ "recursion", PLUMB_QUERY_CHOICE, .choices = "collapse" },                        \
+		{ "phase", PLUMB_QUERY_CHOICE, .choices = "joined|apart", .fallback = "joined" }
+
+static const struct plumb_query_key flame_keys[] = {
+	FLAME_KEYS,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	{ "root", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ "x0", PLUMB_QUERY_REAL, .fallback = "0" },
+	{ "x1", PLUMB_QUERY_REAL, .fallback = "1" },
+	{ "px", PLUMB_QUERY_REAL },
+	{ "search", PLUMB_QUERY_TEXT },
+	{ "depth", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ "depths", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ 0 },
+};
+
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "about", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, about_keys, plumb_answer_about },
 	{ "overview", PLUMB_FORMATS_JSON, PLUMB_OF_ASKED, overview_keys, plumb_answer_overview },
@@ -100,6 +125,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "diff", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, diff_keys, plumb_answer_diff },
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
+	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
 	{ 0 },
 };
 

@@ -58,6 +58,12 @@ void plumb_reply_drop(struct plumb_reply *reply);
 
 /* Was the page built into this plumb? NULL: yes; else why not, and what to do. */
 const char *plumb_page_missing(void);
+/* Writes one page with its answers inside, which needs no server. PLUMB_ESYSTEM: no memory, or a
+ * write that failed. */
+int plumb_page_write(struct plumb_answers *answers, FILE *out,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Is the file PATH such a page? */
+bool plumb_page_is(const char *path);
 
 /* ---- over HTTP ---- */
 

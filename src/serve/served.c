@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of an open file. To cut one out takes a pass over the profile, so some are kept. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "analyze/analyze.h"
 #include "serve/answers.h"
 
@@ -11,8 +14,9 @@ is_of(const struct plumb_served_window *window, const struct plumb_window_choice
 }
 
 static void
-forget(struct plumb_served_window *window)
+forget(struct plumb_answers *answers, struct plumb_served_window *window)
 {
+	plumb_flames_forget(answers, &window->profile);
 	if (window->used)
 		plumb_profile_free(&window->profile);
 	*window = (struct plumb_served_window){ 0 };
@@ -33,6 +37,42 @@ find_place(struct plumb_served_file *file, const struct plumb_window_choice *cho
 	return oldest;
 }
 
+/* What was found in the run says which contexts of the window carry a mark, until somebody asks for
+ * findings of the window itself. Those take seconds in a large profile. */
+static int
+take_findings(const struct plumb_profile *whole, struct plumb_profile *window,
+              struct plumb_error *error)
+{
+	struct plumb_finding_text *texts = calloc(whole->findings_count + 1u, sizeof *texts);
+	uint32_t count = 0;
+	int code;
+
+	if (!texts)
+		return plumb_fail_memory(error, "for the findings");
+	for (uint32_t i = 0; i < whole->findings_count; i++) {
+		const struct plumb_finding *f = &whole->findings[i];
+		const char *of = plumb_text(whole, f->window);
+
+		if (of && strcmp(of, window->window.name) != 0)
+			continue;
+		texts[count++] = (struct plumb_finding_text){
+			.id = plumb_text(whole, f->id),
+			.rule = plumb_text(whole, f->rule),
+			.title = plumb_text(whole, f->title),
+			.advice = plumb_text(whole, f->advice),
+			.evidence = plumb_text(whole, f->evidence),
+			.window = of,
+			.severity = f->severity,
+			.context = f->context,
+			.saving_ns = f->saving_ns,
+			.confidence = f->confidence,
+		};
+	}
+	code = plumb_profile_set_findings(window, texts, count, error);
+	free(texts);
+	return code;
+}
+
 int
 plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *file,
                     const struct plumb_window_choice *choice, bool findings,
@@ -46,14 +86,15 @@ plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *fil
 	if (!choice->kind)
 		return 0;
 	if (!is_of(window, choice)) {
-		forget(window);
+		forget(answers, window);
 		code = plumb_window_profile(file->whole, choice, &window->profile, error);
 		if (code)
 			return code;
 		window->choice = *choice;
+		code = take_findings(file->whole, &window->profile, error);
 	}
 	window->used = answers->questions;
-	if (findings && !window->analysed)
+	if (!code && findings && !window->analysed)
 		code = plumb_analyze(&window->profile, &wanted, error);
 	window->analysed |= findings && !code;
 	*profile = &window->profile;
@@ -61,8 +102,8 @@ plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *fil
 }
 
 void
-plumb_served_free(struct plumb_served_file *file)
+plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *file)
 {
 	for (int i = 0; i < PLUMB_SERVED_WINDOWS; i++)
-		forget(&file->windows[i]);
+		forget(answers, &file->windows[i]);
 }
