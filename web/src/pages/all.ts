@@ -2,3 +2,5 @@
 // Each page registers itself. The order is that of the tabs.
 import "./overview";
 import "./flame/page";
+import "./kernels";
+import "./layers";
