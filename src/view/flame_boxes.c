@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The boxes in a range. Levels come one after another: below each box that is wide enough to see
- * what is in it, its children. Of those, the first in the range is found by binary search, and boxes
+ * what is in it, its children. Of those, the first in the range is found by binary search. Boxes
  * that are narrower than a pixel are put together until they fill one.
  */
 #include <math.h>

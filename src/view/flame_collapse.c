@@ -3,10 +3,10 @@
  * Recursion collapsed: a context whose frame is in the path already is merged into that node, and
  * what it calls is below that node, too.
  *
- * The walk goes over the nodes of the result. Each has a list of contexts that wait to be looked at.
- * Looking at one puts its children into the lists of the nodes where they belong: a child of this
- * node, or a node further up. A node is left when nothing of it and below it waits; it may be
- * entered again. So every context is looked at once, however deep it is.
+ * The walk goes over the nodes of the result. Each has a list of contexts that wait for it. Taking
+ * one from the list puts its children into the lists of the nodes where they belong: a child of
+ * this node, or a node further up. A node is left when nothing waits at it and below it; it may be
+ * entered again. So every context is taken once, however deep it is.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long the viewer's answers take, in time of the processor, and how much memory their values
+ * hold: flame graphs of 2^20 contexts, and the timeline of two million spans.
+ *
+ *	make BUILD=build build/tool.a
+ *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/view.c build/tool.a -lm \
+ *	  -lsqlite3 -lz -lzstd -llzma -o build/bench_view
+ *	build/bench_view [CONTEXTS [SPANS [FILE]]]
+ *
+ * With FILE, it writes the profile there, for a browser. Contexts are of three shapes: `wide` nests
+ * 32 names four deep, `deep` has 1024 levels with 32 calls at each of them below 32 others, and
+ * `flat` has one caller of all. An answer is of 1500 pixels: the whole, then 100 random ranges.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/sort.h"
+#include "model/builder.h"
+#include "store/store.h"
+#include "view/view.h"
+
+#define ROUNDS 5
+#define RANGES 100
+
+static double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The middle one of COUNT times in seconds, as milliseconds; *MOST gets the greatest. */
+static double
+median(const double *times, int count, double *most)
+{
+	int64_t sorted[RANGES];
+
+	for (int i = 0; i < count; i++)
+		sorted[i] = (int64_t)(times[i] * 1e9);
+	plumb_sort_numbers(sorted, (size_t)count);
+	*most = (double)sorted[count - 1] / 1e6;
+	return (double)sorted[count / 2] / 1e6;
+}
+
+/* ---- contexts ---- */
+
+struct maker {
+	struct plumb_builder *b;
+	uint32_t thread, streams[2], names[32];
+	uint32_t made, wanted;
+};
+
+static uint32_t
+add_context(struct maker *m, uint32_t parent, uint32_t frame)
+{
+	uint32_t context = plumb_builder_context(m->b, parent, frame, 0);
+	int64_t ns = 100 + rand() % 10000;
+
+	m->made++;
+	plumb_builder_value(m->b, &(struct plumb_value){ .context = context,
+	                                                 .metric = PLUMB_METRIC_OP_TIME,
+	                                                 .track = m->thread,
+	                                                 .sum = ns,
+	                                                 .count = 1,
+	                                                 .min = ns,
+	                                                 .max = ns,
+	                                                 .mean = (double)ns });
+	return context;
+}
+
+static void
+make_wide(struct maker *m)
+{
+	for (uint32_t i = 0, parents[5] = { 0 }; m->made < m->wanted; i++) {
+		int level = 1;
+
+		for (uint32_t rest = i; level < 4 && rest % 32 == 0 && rest; rest /= 32)
+			level++;
+		level = i ? 5 - level : 1;
+		for (; level < 5 && m->made < m->wanted; level++)
+			parents[level] = add_context(m, parents[level - 1],
+			                             m->names[i >> (5 * (4 - level)) & 31]);
+	}
+}
+
+static void
+make_deep(struct maker *m)
+{
+	for (int i = 0; i < 32; i++)
+		for (uint32_t depth = 0, at = add_context(m, 0, m->names[i]);
+		     depth < m->wanted / 1024 && m->made < m->wanted; depth++) {
+			for (int k = 0; k < 31 && m->made < m->wanted; k++)
+				add_context(m, at, m->names[k]);
+			at = add_context(m, at, m->names[31]);
+		}
+}
+
+static void
+make_flat(struct maker *m)
+{
+	uint32_t parent = add_context(m, 0, m->names[0]);
+	char name[24];
+
+	while (m->made < m->wanted) {
+		snprintf(name, sizeof name, "call %u", m->made);
+		add_context(m, parent,
+		            plumb_builder_frame(m->b, PLUMB_FRAME_OPERATOR,
+		                                plumb_builder_text(m->b, name), PLUMB_NONE, 0));
+	}
+}
+
+static struct maker
+begin(uint32_t contexts)
+{
+	struct maker m = { .b = plumb_builder_new(), .wanted = contexts };
+	char name[24];
+
+	srand(3);
+	plumb_builder_process(m.b,
+	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
+	plumb_builder_device(m.b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
+	m.thread = plumb_builder_track(m.b, &(struct plumb_track){ .kind = PLUMB_TRACK_THREAD,
+	                                                           .device = PLUMB_NONE,
+	                                                           .name = PLUMB_NONE });
+	for (int i = 0; i < 2; i++)
+		m.streams[i] =
+			plumb_builder_track(m.b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM,
+		                                                        .name = PLUMB_NONE,
+		                                                        .stream = i + 7 });
+	for (int i = 0; i < 32; i++) {
+		snprintf(name, sizeof name, "part %d", i);
+		m.names[i] = plumb_builder_frame(m.b, PLUMB_FRAME_RANGE,
+		                                 plumb_builder_text(m.b, name), PLUMB_NONE, 0);
+	}
+	return m;
+}
+
+/* ---- flame graphs ---- */
+
+static int
+measure_flame(const struct plumb_profile *p, const char *shape, struct plumb_flame_query *query)
+{
+	struct plumb_error error = { 0 };
+	struct plumb_answer answer;
+	struct plumb_flame *flame = NULL;
+	double makes[ROUNDS], whole, times[RANGES], most, answer_most, start;
+	uint32_t rows = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		plumb_flame_free(flame);
+		start = now();
+		flame = plumb_flame_make(p, query, &error);
+		makes[i] = now() - start;
+		if (!flame)
+			return 1;
+	}
+	for (int i = 0; i <= RANGES; i++) {
+		struct plumb_flame_range range = { .px = 1500 };
+
+		if (i) {
+			double width = 1.0 / (1 << rand() % 12);
+			range.x0 = (1 - width) * rand() / RAND_MAX;
+			range.x1 = range.x0 + width;
+		}
+		start = now();
+		if (plumb_flame_boxes(flame, &range, &answer, &error) < 0)
+			return 1;
+		if (i)
+			times[i - 1] = now() - start;
+		else
+			whole = now() - start;
+		rows = answer.row_count > rows ? answer.row_count : rows;
+		plumb_answer_free(&answer);
+	}
+	double middle = median(times, RANGES, &answer_most);
+	double make = median(makes, ROUNDS, &most);
+	printf("| %s, %s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %u | %.0f MB |\n", shape,
+	       plumb_flame_view_names[query->view], query->collapse ? ", recursion collapsed" : "",
+	       query->hidden ? ", layers hidden" : "", make, whole * 1e3, middle, answer_most, rows,
+	       (double)plumb_flame_bytes(flame) / 1e6);
+	plumb_flame_free(flame);
+	return 0;
+}
+
+static int
+measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t contexts)
+{
+	struct plumb_flame_query query = { .metric = "op.time" };
+	struct plumb_profile p;
+	struct plumb_error error = { 0 };
+	struct maker m = begin(contexts);
+	int failed = 0;
+
+	make(&m);
+	if (plumb_builder_finish(m.b, &p, &error) < 0) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	plumb_builder_free(m.b);
+	for (int view = 0; view < PLUMB_FLAME_VIEWS; view++) {
+		query.view = (enum plumb_flame_view)view;
+		query.of = p.contexts[p.contexts_count / 2].frame;
+		failed |= measure_flame(&p, shape, &query);
+	}
+	query = (struct plumb_flame_query){ .metric = "op.time", .collapse = true };
+	failed |= measure_flame(&p, shape, &query);
+	plumb_profile_free(&p);
+	return failed;
+}
+
+int
+main(int count, char **words)
+{
+	uint32_t contexts = count > 1 ? (uint32_t)strtoul(words[1], NULL, 10) : UINT32_C(1) << 20;
+	int failed;
+
+	printf("%u contexts\n\n| flame graph | make | whole | range | worst range | boxes at most | "
+	       "memory |\n|---|---|---|---|---|---|---|\n",
+	       contexts);
+	failed = measure_shape("wide", make_wide, contexts);
+	failed |= measure_shape("deep", make_deep, contexts);
+	failed |= measure_shape("flat", make_flat, contexts);
+	return failed;
+}
