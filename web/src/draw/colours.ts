@@ -48,7 +48,7 @@ for (const palette of Object.values(PALETTES)) palette.dim = palette.layers.map(
 export const PARTS: Record<Look, Record<string, string>> = {
 	light: { computing: "#8de083", communication: "#e69ffa", waiting: "#c9b6f2", copies: "#d6920a", idle: "#e4e4e4", host: "#7688e3", startup: "#d6920a",
 		loop: "#8de083", "other loop": "#c4efbd", rest: "#a99e99" },
-	dark: { computing: "#1f7a4a", communication: "#7d2b96", waiting: "#5a4a86", copies: "#8b4d00", idle: "#3a3c40", host: "#004d99", startup: "#8b4d00",
+	dark: { computing: "#1f7a4a", communication: "#7d2b96", waiting: "#5a4a86", copies: "#8b4d00", idle: "#3a3c40", host: "#3b7fd0", startup: "#8b4d00",
 		loop: "#1f7a4a", "other loop": "#12472b", rest: "#726a63" },
 };
 

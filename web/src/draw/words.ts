@@ -46,17 +46,22 @@ export function visible(name: string): string {
 		(letter) => `\\u{${letter.codePointAt(0)?.toString(16)}}`);
 }
 
-/** A C++ signature without arguments: void at::native::f<4, G<float>>(int) becomes at::native::f<…>. */
+/** A C++ signature without arguments, and with the first template arguments only: void at::native::f<4, G<H<float>>>(int) becomes f<4, G<…>>. */
 export function short(name: string): string {
 	if (name.length < 28 || !/[<(]/.test(name)) return name;
 	let out = "", depth = 0;
-	for (const letter of name.replace(/^(void|static|inline) /, "").replaceAll("(anonymous namespace)::", "")) {
+	for (const letter of name.replace(/^(void|static|inline) /, "").replaceAll("(anonymous namespace)::", "").replace(/\b(at::native|at|std|cutlass)::/g, "")) {
 		if (letter === "(" && depth === 0 && out) break;
-		if (letter === "<" && depth++ === 0) out += "<…";
-		else if (letter === ">" && depth > 0 && --depth === 0) out += ">";
-		else if (depth === 0) out += letter;
+		if (letter === "(" || (letter === "<" && depth > 0)) {
+			if (depth++ === 1) out += `${letter}…`;
+		} else if (letter === "<") {
+			depth++;
+			out += letter;
+		} else if (depth > 0 && (letter === ">" || letter === ")")) {
+			if (--depth <= 1) out += letter;
+		} else if (depth <= 1) out += letter;
 	}
-	return out.trim() || name;
+	return out.trim().slice(0, 120) || name;
 }
 
 export function fileName(path: string): string {

@@ -32,8 +32,10 @@ function LayersPage() {
 				<Filter />
 				<CsvButton name={kind} answer="tables" query={query} />
 			</div>
-			<Waiting loaded={loaded}>{(tables) => tables.tables[0] ? <Shown tables={tables} table={tables.tables[0]} />
-				: <p class="notice">The profile has no such table.</p>}</Waiting>
+			<Waiting loaded={loaded}>{(tables) => {
+				const table = tables.tables.find((one) => one.id === kind); // a page that holds its answers has all tables in one
+				return table ? <Shown tables={tables} table={table} /> : <p class="notice">The profile has no such table.</p>;
+			}}</Waiting>
 		</div>
 	);
 }
@@ -90,5 +92,5 @@ function Figure({ table, columns, cell, order, name, sort }: {
 	return <Bars label={column.title} values={values} words={(place) => `${name(order[place] as number)}: ${amount(values[place], column.unit ?? null)}`} />;
 }
 
-register({ id: "layers", title: "Layers", key: "l", needs: { layers: "plumb run -- PROGRAM" }, follows: ["window"], make: LayersPage,
+register({ id: "layers", title: "Layers", key: "l", needs: { layers: "plumb run -- PROGRAM" }, follows: ["window"], usualWindow: "all", make: LayersPage,
 	keys: [["/ or Ctrl+F", "filter the rows"]] });

@@ -24,6 +24,8 @@ export interface Metric {
 	unit: string;
 	words: string;
 	total: Known<number>;
+	/** Values of several boxes can be added. */
+	adds_up: boolean;
 	is_default: boolean;
 }
 

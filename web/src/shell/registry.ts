@@ -13,6 +13,8 @@ export interface Page {
 	needs: Record<string, string>;
 	/** Which of the choices at the top it follows. */
 	follows: ("metric" | "window")[];
+	/** The part of the run that its answers are of if none is chosen; otherwise the main loop. */
+	usualWindow?: string;
 	/** Lines for the help: keys, and what they do. */
 	keys?: [string, string][];
 	make: ComponentType;

@@ -55,7 +55,7 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 
 	const acts = useMemo<Act[]>(() => [
 		...pages().map((one) => ({ title: `Open ${one.title}`, keys: `g ${one.key}`, run: () => go(one.id) })),
-		...about.metrics.map((metric) => ({ title: `Metric: ${metric.name}`, run: () => set({ metric: metric.name }, true) })),
+		...about.metrics.filter((metric) => metric.adds_up).map((metric) => ({ title: `Metric: ${metric.name}`, run: () => set({ metric: metric.name }, true) })),
 		...windowsOf(about).map(([name, words]) => ({ title: `Part of the run: ${words}`, run: () => set({ window: name }, true) })),
 		{ title: "Light or dark", keys: "t", run: turnLook },
 		{ title: "Help", keys: "?", run: () => setOpen("help") },
@@ -117,9 +117,9 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 						options={about.files.map((file, index) => [String(index), visible(file.name)])} />}
 					{page?.follows.includes("metric") && about.metrics.length > 0 && <Choice label="Metric" onChange={(metric) => set({ metric, ...FRESH }, true)}
 						value={state.values["metric"] ?? about.metrics.find((one) => one.is_default)?.name ?? ""}
-						options={about.metrics.map((one) => [one.name, one.name])} />}
+						options={about.metrics.filter((one) => one.adds_up).map((one) => [one.name, one.name])} />}
 					{page?.follows.includes("window") && about.windows.length > 0 && <Choice label="Part" onChange={(window) => set({ window, ...FRESH }, true)}
-						value={state.values["window"] ?? defaultWindow(about)} options={windowsOf(about)} />}
+						value={state.values["window"] ?? page.usualWindow ?? defaultWindow(about)} options={windowsOf(about)} />}
 					<LinkButton />
 					<button type="button" onClick={turnLook} aria-label={look === "dark" ? "Switch to the light look" : "Switch to the dark look"}>
 						{look === "dark" ? "☀" : "☾"}</button>

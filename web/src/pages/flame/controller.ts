@@ -118,6 +118,8 @@ export class Controller {
 			const boxes = tables.find((table) => table.id === "flame"), total = tables.find((table) => table.id === "flame.total");
 			if (!boxes || !total) throw new Error("the answer has no flame graph; this plumb and this page are of different versions");
 			const flame = new Flame(boxes, total, range, px);
+			const search = this.query["search"];
+			if (this.source.isOffline && typeof search === "string" && !flame.search(search)) throw new Error("the search is no regular expression; correct it");
 			if (range[0] === 0 && range[1] === 1) this.whole = flame;
 			else this.part = flame;
 			this.hovered = -1;

@@ -65,14 +65,14 @@ function FlamePage() {
 		<div class="page flame">
 			<h1 class="unseen">Flame graph</h1>
 			<div class="tools">
-				<Switches label="View" value={view} options={VIEWS} onChange={setView} />
+				<Switches label="View" value={view} options={app.source.isOffline ? VIEWS.slice(0, 3) : VIEWS} onChange={setView} />
 				<LayerSwitches />
 				<Search flame={flame} />
 				<Switches label="As" value={asTable ? "table" : "graph"} options={[["graph", "Graph"], ["table", "Table"]]}
 					onChange={(as) => app.set({ as: as === "table" ? as : null }, true)} />
 				<CsvButton name="flame" rows={() => (flame ? boxRows(flame) : [])} />
-				<button type="button" aria-pressed={values["recursion"] === "collapse"} title="r"
-					onClick={() => app.set({ recursion: values["recursion"] ? null : "collapse", node: null, root: null }, true)}>Collapse recursion</button>
+				{!app.source.isOffline && <button type="button" aria-pressed={values["recursion"] === "collapse"} title="r"
+					onClick={() => app.set({ recursion: values["recursion"] ? null : "collapse", node: null, root: null }, true)}>Collapse recursion</button>}
 				{app.about.has["backward"] && <button type="button" aria-pressed={values["phase"] === "apart"}
 					onClick={() => app.set({ phase: values["phase"] ? null : "apart", node: null, root: null }, true)}>Backward apart</button>}
 				{values["hide"] && <button type="button" onClick={() => app.set({ hide: null, node: null, root: null }, true)}>Show {values["hide"]} again</button>}
@@ -112,7 +112,7 @@ function Summary({ flame }: { flame: Flame | null }) {
 	return (
 		<p class="summary">
 			{metric}: {amount(value, unit)} in {amount(nodes, null)} boxes
-			{app.state.values["search"] && !app.source.isOffline && <>; <strong>{percent(matched / value)} match ({amount(matched, unit)})</strong></>}
+			{app.state.values["search"] && <>; <strong>{percent(matched / value)} match ({amount(matched, unit)})</strong></>}
 			{note && <>; {note}</>}
 		</p>
 	);
@@ -128,7 +128,9 @@ function LayerSwitches() {
 	};
 	return (
 		<div class="switches layers" role="group" aria-label="Layers shown">
-			{LAYERS.map((layer, index) => (
+			{LAYERS.map((layer, index) => app.source.isOffline ? (
+				<span key={layer} class="legend-item"><span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}</span>
+			) : (
 				<button key={layer} type="button" aria-pressed={shown.includes(layer)} onClick={() => turn(layer)}>
 					<span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}
 				</button>
@@ -142,11 +144,9 @@ function Search({ flame }: { flame: Flame | null }) {
 	const [text, setText] = useState(app.state.values["search"] ?? "");
 	const timer = useRef(0);
 	useEffect(() => setText(app.state.values["search"] ?? ""), [app.state.values["search"]]);
-	const isWorking = !app.source.isOffline;
 	useEffect(() => {
 		if (flame && app.state.values["search"]) app.say(`${percent(flame.total.matched / flame.total.value)} match`);
 	}, [flame]);
-	if (!isWorking) return null;
 	return (
 		<input type="search" aria-label="Search: an extended regular expression" placeholder="Search (/)" value={text}
 			onInput={(event) => {
