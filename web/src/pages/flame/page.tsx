@@ -201,6 +201,7 @@ function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 				if (keeps) newest.current.set({ x0: isAll ? null : view.x0.toPrecision(9), x1: isAll ? null : view.x1.toPrecision(9) }, isStep);
 			},
 			onAnswer(at) {
+				setError(null);
 				setFlame(at);
 				onAnswer(at);
 				if (isFirst && wanted >= 0) {
@@ -221,14 +222,14 @@ function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 		if (keeps) controller.current?.setView(from());
 	}, [values["x0"], values["x1"]]);
 
-	if (error) return <Trouble error={error} />;
 	return (
 		<div class="chart">
+			{error && <div class="over"><Trouble error={error} /></div>}
 			<canvas ref={canvas} tabIndex={0} role="application" class={asTable ? "behind" : ""} aria-roledescription="flame graph"
 				aria-label={`Flame graph of ${flame?.total.metric ?? "the profile"}. Arrow keys go from box to box, Enter zooms, Escape goes out, m opens the menu.`} />
 			{asTable && flame && <BoxTable flame={flame} onOpen={(box) => controller.current?.select(flame, box)} />}
 			{flame && flame.count === 0 && <p class="notice over">No box has a value of this metric in this part of the run. Choose another metric, part or layer.</p>}
-			{!flame && <p class="notice over" aria-busy="true">Loading…</p>}
+			{!flame && !error && <p class="notice over" aria-busy="true">Loading…</p>}
 			{tip && !menu && <div class="tip" aria-hidden="true" style={{ left: `${Math.min(tip.x + 12, innerWidth - 260)}px`, top: `${tip.y + 18}px` }}>{tip.text}</div>}
 			{menu && <Menu {...menu} onClose={() => { setMenu(null); canvas.current?.focus(); }} />}
 		</div>
