@@ -8,9 +8,9 @@
  *	  -lsqlite3 -lz -lzstd -llzma -o build/bench_view
  *	build/bench_view [CONTEXTS [SPANS [FILE]]]
  *
- * With FILE, it writes the profile there, for a browser. Contexts are of three shapes: `wide` nests
- * 32 names four deep, `deep` has 1024 levels with 32 calls at each of them below 32 others, and
- * `flat` has one caller of all. An answer is of 1500 pixels: the whole, then 100 random ranges.
+ * With FILE, it only writes a profile there, for a browser. Contexts are of three shapes: `wide`
+ * nests 32 names four deep, `deep` has 1024 levels with 32 calls at each of them below 32 others,
+ * and `flat` has one caller of all. An answer is of 1500 pixels: the whole, then 100 random ranges.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,17 +212,150 @@ measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t context
 	return failed;
 }
 
+/* ---- the timeline ---- */
+
+static void
+add_span(struct maker *m, uint32_t track, uint32_t context, int64_t start, int64_t end,
+         uint64_t call)
+{
+	plumb_builder_span(m->b, &(struct plumb_span){ .context = context,
+	                                               .track = track,
+	                                               .start_ns = start,
+	                                               .end_ns = end,
+	                                               .correlation = call });
+	m->made++;
+}
+
+/* Three nested operators around a launch, and its kernel on one of two streams. */
+static void
+make_spans(struct maker *m, uint32_t spans)
+{
+	uint32_t operators[3], launch, kernels[32];
+	int64_t host = 1000, ends[2] = { 0 };
+
+	for (int i = 0; i < 3; i++)
+		operators[i] =
+			plumb_builder_context(m->b, i ? operators[i - 1] : 0, m->names[i], 0);
+	launch = plumb_builder_context(m->b, operators[2], m->names[3], 0);
+	for (int i = 0; i < 32; i++)
+		kernels[i] = plumb_builder_context(m->b, launch, m->names[i], 0);
+	m->made = 0;
+	for (uint64_t call = 1; m->made < spans; call++) {
+		int s = rand() % 2;
+		int64_t from = host + 9000 > ends[s] ? host + 9000 : ends[s];
+
+		ends[s] = from + 2000 + rand() % 10000;
+		for (int i = 0; i < 3; i++)
+			add_span(m, m->thread, operators[i], host + 300 * i, host + 9000 - 300 * i,
+			         0);
+		add_span(m, m->thread, launch, host + 1000, host + 5000, call);
+		add_span(m, m->streams[s], kernels[call % 32], from, ends[s], call);
+		host += 10000;
+	}
+}
+
+static int
+measure_table(struct plumb_lanes *lanes, enum plumb_lanes_table table, int64_t whole)
+{
+	struct plumb_error error = { 0 };
+	struct plumb_answer answer;
+	double times[RANGES], first = 0, most, start;
+	uint32_t rows = 0;
+
+	for (int i = 0; i <= RANGES; i++) {
+		struct plumb_lanes_range range = { .t1 = whole, .px = 1500 };
+
+		if (i) {
+			range.t1 = whole >> rand() % 12;
+			range.t0 = (int64_t)((double)(whole - range.t1) * rand() / RAND_MAX);
+			range.t1 += range.t0;
+		}
+		start = now();
+		if (plumb_lanes_answer(lanes, table, &range, &answer, &error) < 0)
+			return 1;
+		if (i)
+			times[i - 1] = now() - start;
+		else
+			first = now() - start;
+		rows = answer.row_count > rows ? answer.row_count : rows;
+		plumb_answer_free(&answer);
+	}
+	double middle = median(times, RANGES, &most);
+	printf("| %s | %.1f ms | %.1f ms | %.1f ms | %u |\n", plumb_lanes_table_names[table],
+	       first * 1e3, middle, most, rows);
+	return 0;
+}
+
+static int
+measure_timeline(uint32_t spans)
+{
+	struct plumb_profile p;
+	struct plumb_error error = { 0 };
+	struct plumb_lanes *lanes = NULL;
+	struct maker m = begin(0);
+	double makes[ROUNDS], most, start;
+	int failed = 0;
+
+	make_spans(&m, spans);
+	if (plumb_builder_finish(m.b, &p, &error) < 0)
+		return 1;
+	plumb_builder_free(m.b);
+	for (int i = 0; i < ROUNDS; i++) {
+		plumb_lanes_free(lanes);
+		start = now();
+		lanes = plumb_lanes_make(&p, &error);
+		makes[i] = now() - start;
+		if (!lanes)
+			return 1;
+	}
+	printf("\n%u spans: make %.0f ms, %.0f MB\n\n| timeline | whole, the first time | range | "
+	       "worst range | rows at most |\n|---|---|---|---|---|\n",
+	       plumb_lanes_count(lanes), median(makes, ROUNDS, &most),
+	       (double)plumb_lanes_bytes(lanes) / 1e6);
+	for (int table = 0; table < PLUMB_LANES_TABLES; table++)
+		failed |= measure_table(lanes, (enum plumb_lanes_table)table,
+		                        INT64_C(10000) * (spans / 5));
+	plumb_lanes_free(lanes);
+	plumb_profile_free(&p);
+	return failed;
+}
+
+/* ---- a profile for a browser: `wide`, and the spans ---- */
+
+static int
+write_profile(uint32_t contexts, uint32_t spans, const char *file)
+{
+	struct plumb_profile p;
+	struct plumb_error error = { 0 };
+	struct maker m = begin(contexts);
+
+	make_wide(&m);
+	make_spans(&m, spans);
+	if (plumb_builder_finish(m.b, &p, &error) < 0 ||
+	    plumb_store_write(&p, file, NULL, NULL, &error) < 0) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	plumb_builder_free(m.b);
+	plumb_profile_free(&p);
+	return 0;
+}
+
 int
 main(int count, char **words)
 {
 	uint32_t contexts = count > 1 ? (uint32_t)strtoul(words[1], NULL, 10) : UINT32_C(1) << 20;
+	uint32_t spans = count > 2 ? (uint32_t)strtoul(words[2], NULL, 10) : 2000000;
 	int failed;
 
-	printf("%u contexts\n\n| flame graph | make | whole | range | worst range | boxes at most | "
-	       "memory |\n|---|---|---|---|---|---|---|\n",
+	if (count > 3)
+		return write_profile(contexts, spans, words[3]);
+	printf("%u contexts\n\n| flame graph | make | whole | range | worst range | boxes at most "
+	       "| memory |\n|---|---|---|---|---|---|---|\n",
 	       contexts);
 	failed = measure_shape("wide", make_wide, contexts);
 	failed |= measure_shape("deep", make_deep, contexts);
 	failed |= measure_shape("flat", make_flat, contexts);
+	failed |= measure_timeline(spans);
 	return failed;
 }

@@ -29,6 +29,7 @@
 #include "view/render.h"
 #include "view/report.h"
 #include "view/tables.h"
+#include "view/timeline.h"
 
 /* The standard tables of COUNT profiles. The binary columns of several tables come one after the
  * other. */
@@ -67,6 +68,11 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Spans over time: one table, which the query names. */
+int plumb_view_timeline(const struct plumb_profile *profile,
+                        const struct plumb_timeline_query *query, enum plumb_view_format format,
+                        FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* ---- the same for callers that have made the value ---- */
 
