@@ -31,7 +31,7 @@ for (const [look, palette] of Object.entries(PALETTES)) {
 			for (let a = 0; a < LAYERS.length; a++) {
 				for (let b = 0; b < a; b++) {
 					const far = Math.hypot(...[0, 1, 2].map((index) => ((seen[a] as Three)[index] as number) - ((seen[b] as Three)[index] as number)));
-					assert.ok(far >= 0.08, `${LAYERS[a]} and ${LAYERS[b]}: ${far.toFixed(3)}`);
+					assert.ok(far >= 0.06, `${LAYERS[a]} and ${LAYERS[b]}: ${far.toFixed(3)}`);
 				}
 			}
 		});

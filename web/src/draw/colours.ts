@@ -21,7 +21,7 @@ export interface Palette {
 
 export const PALETTES: Record<Look, Palette> = {
 	light: {
-		layers: ["#7688e3", "#e69ffa", "#d6920a", "#a99e99", "#8de083", "#f4ebed"],
+		layers: ["#4d97ea", "#d9adff", "#be8933", "#aaa19a", "#6ada8f", "#eee5e7"],
 		dim: [],
 		text: "#141414",
 		background: "#ffffff",
@@ -31,7 +31,7 @@ export const PALETTES: Record<Look, Palette> = {
 		quiet: "#5c5c5c",
 	},
 	dark: {
-		layers: ["#004d99", "#46015c", "#8b4d00", "#726a63", "#002b1d", "#433c3d"],
+		layers: ["#385492", "#572954", "#8f6626", "#766b66", "#284625", "#5b5559"],
 		dim: [],
 		text: "#f4f4f4",
 		background: "#17181a",
@@ -46,8 +46,8 @@ for (const palette of Object.values(PALETTES)) palette.dim = palette.layers.map(
 
 /** For what is no layer: parts of a time. */
 export const PARTS: Record<Look, Record<string, string>> = {
-	light: { computing: "#8de083", communication: "#e69ffa", waiting: "#c9b6f2", copies: "#d6920a", idle: "#e4e4e4", host: "#7688e3", startup: "#d6920a",
-		loop: "#8de083", "other loop": "#c4efbd", rest: "#a99e99" },
+	light: { computing: "#6ada8f", communication: "#d9adff", waiting: "#c9b6f2", copies: "#be8933", idle: "#e4e4e4", host: "#4d97ea", startup: "#be8933",
+		loop: "#6ada8f", "other loop": "#c4efbd", rest: "#a99e99" },
 	dark: { computing: "#1f7a4a", communication: "#7d2b96", waiting: "#5a4a86", copies: "#8b4d00", idle: "#3a3c40", host: "#3b7fd0", startup: "#8b4d00",
 		loop: "#1f7a4a", "other loop": "#12472b", rest: "#726a63" },
 };

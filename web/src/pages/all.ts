@@ -2,5 +2,6 @@
 // Each page registers itself. The order is that of the tabs.
 import "./overview";
 import "./flame/page";
+import "./timeline/page";
 import "./kernels";
 import "./layers";

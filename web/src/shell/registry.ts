@@ -9,7 +9,7 @@ export interface Page {
 	title: string;
 	/** The letter that opens it, after g. */
 	key: string;
-	/** Names of about.has that it cannot do without, each with the command that brings it. */
+	/** Names of about.has that it cannot do without, each with the command that brings it. "a|b": one of them is enough. */
 	needs: Record<string, string>;
 	/** Which of the choices at the top it follows. */
 	follows: ("metric" | "window")[];
@@ -39,6 +39,6 @@ export function pageOf(id: string): Page | undefined {
 
 /** What a profile lacks for a page: the first need that it does not have. */
 export function lacks(page: Page, about: Pick<About, "has">): { need: string; remedy: string } | null {
-	for (const [need, remedy] of Object.entries(page.needs)) if (!about.has[need]) return { need, remedy };
+	for (const [need, remedy] of Object.entries(page.needs)) if (!need.split("|").some((one) => about.has[one])) return { need, remedy };
 	return null;
 }
