@@ -3,5 +3,6 @@
 import "./overview";
 import "./flame/page";
 import "./timeline/page";
+import "./iterations";
 import "./kernels";
 import "./layers";

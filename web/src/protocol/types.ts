@@ -191,6 +191,19 @@ export interface Track {
 	stream: Known<number>;
 	ops: number;
 	levels: Level[];
+	loops?: { loop: number; main: boolean; time_ns: Known<number>; occurrences: Known<number>; verdict: Known<string> }[];
+}
+
+export interface Explained {
+	explain: {
+		track: number;
+		level: number;
+		iteration: number;
+		median_iteration: Known<number>;
+		ns: Known<number>;
+		median_ns: Known<number>;
+		rows: { cause: string; text: string; difference_ns: Known<number>; name: Known<string> }[];
+	};
 }
 
 export interface Iters {

@@ -31,7 +31,11 @@ function useCanvas(height: number, paint: (context: CanvasRenderingContext2D, wi
 const HEIGHT = 130, FOOT = 18;
 
 /** One bar for each row, in the order of the rows. Bars narrower than a pixel become their greatest. */
-export function Bars({ label, values, words, onOpen }: { label: string; values: number[]; words: (index: number) => string; onOpen?: (index: number) => void }) {
+export function Bars({ label, values, words, onOpen, isMarked, picked }: {
+	label: string; values: number[]; words: (index: number) => string; onOpen?: (index: number) => void;
+	/** Bars that stand out, such as outliers; and the one that is chosen. */
+	isMarked?: (index: number) => boolean; picked?: number;
+}) {
 	const app = useApp();
 	const [at, setAt] = useState(-1);
 	const most = values.reduce((max, value) => (value > max ? value : max), 0);
@@ -41,12 +45,12 @@ export function Bars({ label, values, words, onOpen }: { label: string; values: 
 		values.forEach((value, index) => {
 			if (!(value > 0) || most <= 0) return;
 			const tall = Math.max(1, (value / most) * (height - FOOT - 4));
-			context.fillStyle = index === at ? palette.select : (PARTS[app.look]["host"] as string);
+			context.fillStyle = index === at || index === picked ? palette.select : isMarked?.(index) ? palette.mark : (PARTS[app.look]["host"] as string);
 			context.fillRect(index * step, height - FOOT - tall, Math.max(1, step > 3 ? step - 1 : step), tall);
 		});
 		context.fillStyle = palette.line;
 		context.fillRect(0, height - FOOT, width, 1);
-	}, [values, at, app.look]);
+	}, [values, at, picked, app.look]);
 	if (values.length === 0 || most <= 0) return null;
 	const indexOf = (event: MouseEvent) => {
 		const frame = (event.currentTarget as Element).getBoundingClientRect();
