@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4) of bytes in memory. It is for checksums, such as those of a page's policy. */
+/* SHA-256 (FIPS 180-4) of bytes in memory, for checksums such as those of a page's policy. */
 #ifndef PLUMB_BASE_SHA256_H
 #define PLUMB_BASE_SHA256_H
 

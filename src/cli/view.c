@@ -245,8 +245,8 @@ const struct plumb_verb plumb_verb_view = {
 		"The address has a secret part: who has it can read the profile, and nobody else "
 		"can. Nothing leaves this machine. Over SSH, plumb prints the command that "
 		"forwards the port to your own machine.\n\n"
-		"With --html it writes a page that holds the answers itself. Give it only to people "
-		"who may see the profile.\n\n"
+		"With --html it writes a page that holds the answers itself. Give it only to "
+		"people who may see the profile.\n\n"
 		"FILE is a profile or another tool's trace. With several FILEs the page compares "
 		"them: the first with the others, or those before -- with those after it. The "
 		"FILEs are read at the start, so they may go away. Ctrl-C ends it.",

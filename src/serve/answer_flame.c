@@ -58,15 +58,16 @@ read_range(const struct plumb_query *q, struct plumb_flame_range *range, struct 
 }
 
 static int
-read_query(const struct plumb_query *q, struct plumb_flame_query *wanted,
-           struct plumb_error *error)
+read_query(const struct plumb_query *q, struct plumb_flame_query *wanted, struct plumb_error *error)
 {
 	int64_t of = plumb_query_number(q, "of");
 	const char *recursion = plumb_query_text(q, "recursion");
 
 	*wanted = (struct plumb_flame_query){
 		.view = plumb_query_choice(q, "view"),
-		.of = (uint32_t)(of < 0 ? 0 : of < FRAME_MOST ? of : FRAME_MOST),
+		.of = (uint32_t)(of < 0            ? 0
+		                 : of < FRAME_MOST ? of
+		                                   : FRAME_MOST),
 		.metric = plumb_query_text(q, "metric"),
 		.hide = plumb_query_text(q, "hide"),
 		.collapse = recursion,

@@ -156,21 +156,12 @@ choose_format(const struct plumb_answer_kind *kind, struct plumb_question *quest
 	return plumb_fail(error, PLUMB_EUSAGE, "%s has no format %s", kind->name, text);
 }
 
-static bool
-has_key(const struct plumb_query *query, const char *name)
-{
-	const struct plumb_query_key *key = query->keys;
-
-	while (key->name && strcmp(key->name, name) != 0)
-		key++;
-	return key->name;
-}
-
 static int
 choose_file(struct plumb_question *question, struct plumb_error *error)
 {
-	int64_t number =
-		has_key(question->query, "file") ? plumb_query_number(question->query, "file") : 0;
+	int64_t number = plumb_query_has(question->query, "file")
+	                         ? plumb_query_number(question->query, "file")
+	                         : 0;
 
 	if (number >= question->answers->count)
 		return plumb_fail(error, PLUMB_EUSAGE, "there is no file %lld; files are 0 to %u",
@@ -184,8 +175,9 @@ choose_file(struct plumb_question *question, struct plumb_error *error)
 static bool
 wants_whole(const struct plumb_question *question)
 {
-	const char *by =
-		has_key(question->query, "by") ? plumb_query_text(question->query, "by") : NULL;
+	const char *by = plumb_query_has(question->query, "by")
+	                         ? plumb_query_text(question->query, "by")
+	                         : NULL;
 
 	return by && (!strcmp(by, "memory") ||
 	              (!strcmp(by, "shape") && !plumb_window_has_variants(question->file->whole)));

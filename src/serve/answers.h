@@ -33,6 +33,7 @@ struct plumb_served_file {
 	const char *name;
 	const struct plumb_profile *whole;
 	bool has_loop;
+	struct plumb_lanes *lanes; /* of the whole; NULL: nobody has asked yet */
 	struct plumb_served_window windows[PLUMB_SERVED_WINDOWS];
 };
 
@@ -126,5 +127,10 @@ int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_arrows(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_sum(struct plumb_question *question, struct plumb_error *error);
 
 #endif

@@ -198,10 +198,12 @@ send_answer(struct plumb_server *server, struct evhttp_request *request, const c
 {
 	struct plumb_reply *reply = plumb_answers_reply(server->answers, name, query);
 	struct evbuffer *body = reply ? evbuffer_new() : NULL;
+	struct plumb_error error;
 
 	if (!body || evbuffer_add_reference(body, reply->data, reply->bytes, drop_reply, reply)) {
 		plumb_reply_drop(reply);
-		send_text(request, 500, "not enough memory for the answer; close other programs");
+		plumb_fail_memory(&error, "for the answer");
+		send_text(request, 500, error.message);
 	} else {
 		send_body(request, reply->status, reply->type, body);
 	}

@@ -26,9 +26,10 @@
 #define ROWS_MOST 1000   /* of a report */
 #define FLAME_WIDTH 8000 /* pixels */
 #define BOXES_MOST 100000
+#define TIMELINE_WIDTH 8000 /* pixels */
 
 struct entry {
-	char *key; /* the canonical query, without what a page does not choose by */
+	char *key;   /* the canonical query, without what a page does not choose by */
 	uint32_t id; /* of its element; equal answers have one */
 	unsigned char digest[PLUMB_SHA256_BYTES];
 	bool columns;
@@ -62,8 +63,8 @@ write_packed(struct onefile *page, const struct entry *entry, const struct plumb
 {
 	size_t room = ZSTD_compressBound(reply->bytes);
 	void *packed = malloc(room);
-	size_t bytes = packed ? ZSTD_compress(packed, room, reply->data, reply->bytes, PACK_LEVEL)
-	                      : 0;
+	size_t bytes =
+		packed ? ZSTD_compress(packed, room, reply->data, reply->bytes, PACK_LEVEL) : 0;
 
 	if (!packed || ZSTD_isError(bytes)) {
 		free(packed);
@@ -164,9 +165,8 @@ add_reply(struct onefile *page, const char *name, const char *query, const char 
 }
 
 /* The query is written as FORMAT says. An empty part, as in "a=1&&b=2", is nothing. */
-static int PLUMB_PRINTF(5, 6)
-add(struct onefile *page, const char *name, const char *note, struct plumb_error *error,
-    const char *format, ...)
+static int PLUMB_PRINTF(5, 6) add(struct onefile *page, const char *name, const char *note,
+                                  struct plumb_error *error, const char *format, ...)
 {
 	char query[400];
 	va_list arguments;
@@ -183,10 +183,10 @@ add(struct onefile *page, const char *name, const char *note, struct plumb_error
 static int
 add_reports(struct onefile *page, const char *file, const char *window, struct plumb_error *error)
 {
-	static const char *const groups[] = { "",        "kernel", "operator", "module", "python",
-		                              "line",    "phase",  "native",   "range",  "thread",
-		                              "shape",   "rank",   "library",  "process", "memory",
-		                              "collective" };
+	static const char *const groups[] = { "",        "kernel",  "operator", "module",
+		                              "python",  "line",    "phase",    "native",
+		                              "range",   "thread",  "shape",    "rank",
+		                              "library", "process", "memory",   "collective" };
 	char note[80];
 	int code = 0;
 
@@ -225,7 +225,7 @@ add_flame(struct onefile *page, const char *query, struct plumb_error *error)
 			break;
 	}
 	snprintf(note, sizeof note,
-	         "boxes that are narrower than 1/%d of the whole are merged with those beside them",
+	         "boxes that are narrower than 1/%d of the whole are merged with their neighbours",
 	         px);
 	return add_reply(page, "flame", whole, note, reply, error);
 }
@@ -262,6 +262,25 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
 }
 
 static int
+add_timeline(struct onefile *page, const char *number, struct plumb_error *error)
+{
+	static const char *const wide[] = { "timeline/spans", "timeline/arrows" };
+	char note[120];
+	int code = add(page, "timeline/tracks", NULL, error, "%s", number);
+
+	if (!code)
+		code = add(page, "timeline/bands", NULL, error, "%s", number);
+	if (!code)
+		code = add(page, "timeline/sum", NULL, error, "%s", number);
+	snprintf(note, sizeof note,
+	         "spans that are shorter than 1/%d of the time are merged with their neighbours",
+	         TIMELINE_WIDTH);
+	for (int i = 0; !code && i < 2; i++)
+		code = add(page, wide[i], note, error, "%s&px=%d", number, TIMELINE_WIDTH);
+	return code;
+}
+
+static int
 add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
            const char *window, struct plumb_error *error)
 {
@@ -289,6 +308,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		snprintf(number, sizeof number, "file=%" PRIu32, i);
 	for (size_t a = 0; !code && a < sizeof plain / sizeof *plain; a++)
 		code = add(page, plain[a], NULL, error, "%s", number);
+	if (!code)
+		code = add_timeline(page, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

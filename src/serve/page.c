@@ -65,9 +65,8 @@ plumb_page_begin(const char *title, bool served, FILE *out)
 {
 	char policy[PLUMB_POLICY_SIZE];
 
-	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" PLUMB_PAGE_MARK "\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
-	      out);
+	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
+	fputs(PLUMB_PAGE_MARK "\n<meta http-equiv=\"Content-Security-Policy\" content=\"", out);
 	plumb_page_text(plumb_page_policy(served, policy), out);
 	fputs("\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" "

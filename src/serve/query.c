@@ -226,6 +226,12 @@ plumb_query_each(const struct plumb_query *query, const char *key, uint32_t whic
 }
 
 bool
+plumb_query_has(const struct plumb_query *query, const char *key)
+{
+	return find_key(query->keys, key);
+}
+
+bool
 plumb_query_given(const struct plumb_query *query, const char *key)
 {
 	return plumb_query_each(query, key, 0);
@@ -304,7 +310,8 @@ plumb_query_write(const struct plumb_query *query, const char *const *except, FI
 		const struct plumb_query_key *key = find_key(query->keys, pair->key);
 		bool flag = key->kind == PLUMB_QUERY_FLAG && !key->fallback;
 
-		if (is_in(except, key->name) || (key->fallback && !key->repeated && !strcmp(key->fallback, pair->value)) ||
+		if (is_in(except, key->name) ||
+		    (key->fallback && !key->repeated && !strcmp(key->fallback, pair->value)) ||
 		    (flag && !strcmp(pair->value, "0")))
 			continue;
 		fputs(first ? "" : "&", out);

@@ -55,6 +55,8 @@ plumb_query_read(struct plumb_query *query, const char *text, const struct plumb
                  struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_query_free(struct plumb_query *query);
 
+/* Is KEY in the table? */
+bool plumb_query_has(const struct plumb_query *query, const char *key);
 /* KEY must be in the table. What was given, else the fallback. */
 bool plumb_query_given(const struct plumb_query *query, const char *key);
 const char *plumb_query_text(const struct plumb_query *query, const char *key); /* or NULL */

@@ -116,6 +116,33 @@ static const struct plumb_query_key flame_keys[] = {
 	{ 0 },
 };
 
+/* Of all tracks and times. */
+static const struct plumb_query_key lanes_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	{ 0 },
+};
+
+#define RANGE_KEYS                                                                                 \
+	PLUMB_KEY_FILE, PLUMB_KEY_FORMAT("columns|json|csv", "columns"),                           \
+		{ "tracks", PLUMB_QUERY_TEXT }, { "t0", PLUMB_QUERY_REAL, .fallback = "0" },       \
+	{                                                                                          \
+		"t1", PLUMB_QUERY_REAL                                                             \
+	}
+
+static const struct plumb_query_key spans_keys[] = {
+	RANGE_KEYS,
+	{ "px", PLUMB_QUERY_REAL },
+	{ 0 },
+};
+
+static const struct plumb_query_key sum_keys[] = {
+	RANGE_KEYS,
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ "by", PLUMB_QUERY_CHOICE, .choices = "track" },
+	{ 0 },
+};
+
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "about", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, about_keys, plumb_answer_about },
 	{ "overview", PLUMB_FORMATS_JSON, PLUMB_OF_ASKED, overview_keys, plumb_answer_overview },
@@ -126,6 +153,15 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
+	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
+	  plumb_answer_timeline_tracks },
+	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
+	  plumb_answer_timeline_spans },
+	{ "timeline/bands", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
+	  plumb_answer_timeline_bands },
+	{ "timeline/arrows", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
+	  plumb_answer_timeline_arrows },
+	{ "timeline/sum", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, sum_keys, plumb_answer_timeline_sum },
 	{ 0 },
 };
 

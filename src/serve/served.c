@@ -106,4 +106,6 @@ plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *file)
 {
 	for (int i = 0; i < PLUMB_SERVED_WINDOWS; i++)
 		forget(answers, &file->windows[i]);
+	plumb_lanes_free(file->lanes);
+	file->lanes = NULL;
 }

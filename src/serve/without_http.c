@@ -5,8 +5,8 @@
 const char *
 plumb_server_missing(void)
 {
-	return "this plumb was built without libevent, so it serves no pages; install libevent-dev and "
-	       "build it again, or write a page with --html";
+	return "this plumb was built without libevent, so it serves no pages; install "
+	       "libevent-dev and build it again, or write a page with --html";
 }
 
 struct plumb_server *

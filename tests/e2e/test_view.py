@@ -131,6 +131,24 @@ def test_a_flame_graph_holds_the_whole(viewer):
     assert all(x1 > 0.5 for x1 in half["x1"])
 
 
+def test_a_timeline_holds_the_newest_work(viewer):
+    tracks = read_tables(viewer.get("timeline/tracks"))["timeline.tracks"]
+    assert set(tracks["kind"]) == {"stream"} and set(tracks["source"]) == {"newest"}
+    spans = read_tables(viewer.get("timeline/spans"))["timeline.spans"]
+    assert len(spans["start"]) == sum(tracks["spans"])
+    assert min(spans["start"]) == min(tracks["start"]) and max(spans["end"]) == max(tracks["end"])
+    first, last = min(spans["start"]), max(spans["end"])
+    half = (first + last) // 2
+    part = read_tables(viewer.get(f"timeline/spans?t0={first}&t1={half}"))["timeline.spans"]
+    assert 0 < len(part["start"]) < len(spans["start"]) and max(part["start"]) <= half
+    assert sum(read_tables(viewer.get("timeline/spans?px=10"))["timeline.spans"]["many"]) == len(spans["start"])
+    sums = read_tables(viewer.get("timeline/sum"))["timeline.sum"]
+    assert sum(sums["count"]) == len(spans["start"])
+    assert sum(sums["sum"]) == sum(end - start for start, end in zip(spans["start"], spans["end"]))
+    one = read_tables(viewer.get(f"timeline/sum?tracks={tracks['track'][0]}&top=1&by=track"))["timeline.sum"]
+    assert one["track"] == [tracks["track"][0]]
+
+
 @pytest.mark.parametrize("question, says", [
     ("report?by=foo", 'by takes one of context|'),
     ("report?color=red", 'no key "color"; its keys are file, format'),
@@ -153,6 +171,10 @@ def test_a_flame_graph_holds_the_whole(viewer):
     ("flame?view=callers", "needs of=FRAME"),
     ("flame?search=%28", "search"),
     ("flame?x0=nan", "x0 takes a number"),
+    ("timeline/spans?tracks=1,x", "tracks takes"),
+    ("timeline/spans?tracks=99", "99"),
+    ("timeline/spans?t0=1e300", "since the start of the run"),
+    ("timeline/spans?px=-1", "px is at least 0"),
 ])
 def test_a_wrong_query_is_told_what_is_right(viewer, question, says):
     status, headers, body = viewer.ask("api/1/" + question)
@@ -168,6 +190,8 @@ def test_what_a_profile_lacks_comes_with_a_remedy(plumb, tmp_path):
         assert status == 404
         assert json.loads(body) == {"why": "the profile has no times of GPU work; record with --trace",
                                     "remedy": "plumb run --trace -- PROGRAM"}
+        status, _, body = viewer.ask("api/1/timeline/tracks")
+        assert status == 404 and json.loads(body)["remedy"] == "plumb run --trace -- PROGRAM"
         status, _, body = viewer.ask("api/1/diff")
         assert status == 404 and json.loads(body)["remedy"] == "plumb view BEFORE AFTER"
         status, _, body = viewer.ask("api/1/report?window=loop")
@@ -456,7 +480,8 @@ def test_one_file_holds_every_answer_that_it_lists(plumb, windows, tmp_path):
     index = json.loads(next(t for a, t in page.all("script") if a.get("id") == "plumb-answers"))["answers"]
     for key in ("about", "overview", "overview?window=all", "findings", "report", "report?by=kernel",
                 "report?by=kernel&window=all", "report?by=memory", "flame", "flame?view=up", "flame?window=all",
-                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "diff"):
+                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "diff",
+                "timeline/tracks", "timeline/spans", "timeline/bands", "timeline/arrows", "timeline/sum"):
         assert key in index, key
     with Viewer(plumb, windows) as viewer:
         for key, entry in index.items():
@@ -469,7 +494,7 @@ def test_one_file_holds_every_answer_that_it_lists(plumb, windows, tmp_path):
             more = "&" if "?" in key else "?"
             if key.startswith("report"):
                 key += more + "top=1000"
-            elif key.startswith("flame"):
+            elif "1/" in entry.get("note", ""):
                 key += more + "px=" + re.search(r"1/(\d+)", entry["note"])[1]
             assert data == viewer.get(key), key
     assert set(held) == {entry["id"] for entry in index.values() if "why" not in entry}

@@ -86,12 +86,14 @@ static void
 wrong_queries_are_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"nope=1",   "top",          "top=",      "top=x",      "top=-1",  "top= 1",
-		"top=1x",   "top=99999999999999999999", "by=",  "by=kern",  "by=kernel|line",
-		"flag=2",   "flag=",        "text=",     "text=%",     "text=%4", "text=%g0",
-		"text=%00", "text=%0a",     "text=%7f",  "text=%ff",   "text=%c0%80",
-		"top=1&top=1",              "x=nan",     "x=inf",      "x=0x10",  "x=1e999",
-		"x=",       "x=1 2",        "=1",
+		"nope=1",   "top",         "top=",           "top=x",
+		"top=-1",   "top= 1",      "top=1x",         "top=99999999999999999999",
+		"by=",      "by=kern",     "by=kernel|line", "flag=2",
+		"flag=",    "text=",       "text=%",         "text=%4",
+		"text=%g0", "text=%00",    "text=%0a",       "text=%7f",
+		"text=%ff", "text=%c0%80", "top=1&top=1",    "x=nan",
+		"x=inf",    "x=0x10",      "x=1e999",        "x=",
+		"x=1 2",    "=1",
 	};
 
 	(void)state;
@@ -125,7 +127,8 @@ values_are_read_by_their_kind(void **state)
 	struct plumb_query query;
 
 	(void)state;
-	assert_int_equal(plumb_query_read(&query, "by=lines&kind=b&x=-2.5e1&kind=a", keys, NULL), 0);
+	assert_int_equal(plumb_query_read(&query, "by=lines&kind=b&x=-2.5e1&kind=a", keys, NULL),
+	                 0);
 	assert_int_equal(plumb_query_choice(&query, "by"), 2);
 	assert_int_equal(plumb_query_number(&query, "top"), 20);
 	assert_false(plumb_query_given(&query, "top"));
@@ -170,9 +173,12 @@ sha256_is_that_of_the_standard(void **state)
 	memset(letters, 'a', sizeof letters);
 	assert_sha256(letters, sizeof letters,
 	              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-	assert_sha256(letters, 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
-	assert_sha256(letters, 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
-	assert_sha256(letters, 119, "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb");
+	assert_sha256(letters, 55,
+	              "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+	assert_sha256(letters, 64,
+	              "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+	assert_sha256(letters, 119,
+	              "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb");
 }
 
 static void
@@ -185,7 +191,8 @@ base64_is_that_of_the_standard(void **state)
 
 	(void)state;
 	for (int i = 0; i < 7; i++)
-		assert_string_equal(plumb_base64(plain[i], strlen(plain[i]), false, text), coded[i]);
+		assert_string_equal(plumb_base64(plain[i], strlen(plain[i]), false, text),
+		                    coded[i]);
 	assert_string_equal(plumb_base64("\xfb\xff\xfe\xff", 4, true, text), "-__-_w");
 	assert_string_equal(plumb_base64("\xfb\xff\xfe\xff", 4, false, text), "+//+/w==");
 }
