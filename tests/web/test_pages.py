@@ -11,7 +11,7 @@ import pytest
 from browser import PLUMB, ROOT, WEB, recorded
 
 TRAIN = "programs/hf-train-fault"
-PAGES = {"overview": "Overview", "flame": "Flame", "kernels": "Kernels", "layers": "Layers"}
+PAGES = {"overview": "Overview", "flame": "Flame", "timeline": "Timeline", "iterations": "Iterations", "kernels": "Kernels", "layers": "Layers"}
 
 
 def until(page, condition):

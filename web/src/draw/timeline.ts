@@ -97,11 +97,13 @@ export class Spans {
 export interface Extra {
 	bands: { track: number; number: number; start: number; end: number }[];
 	arrows: { fromTrack: number; from: number; toTrack: number; to: number }[];
-	selected: { track: number; depth: number; start: number } | null;
+	selected: { track: number; depth: number; start: number; end: number } | null;
 	measure: [number, number] | null;
 	/** Times are shown from here. */
 	origin: number;
 }
+
+const ARROWS_MOST = 60;
 
 export interface Place {
 	t0: number;
@@ -159,7 +161,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], span
 		context.globalAlpha = 1;
 		context.fillRect(a, 0, 1, height);
 		context.fillRect(b, 0, 1, height);
-		context.fillText(amount(Math.abs(extra.measure[1] - extra.measure[0]), "ns"), Math.max(place.left, a) + 4, AXIS / 2);
+		context.fillText(amount(Math.abs(extra.measure[1] - extra.measure[0]), "ns"), Math.max(place.left, a) + 4, AXIS + 10);
 	}
 }
 
@@ -207,8 +209,12 @@ function drawArrows(context: CanvasRenderingContext2D, extra: Extra, tracks: Tra
 	const rows = new Map(tracks.map((track) => [track.track, track]));
 	context.strokeStyle = palette.mark;
 	context.lineWidth = 1;
+	context.globalAlpha = 0.7;
 	context.beginPath();
-	for (const arrow of extra.arrows) {
+	// Many arrows cover each other and what is below them: then only those of the selected span are drawn.
+	const { selected } = extra, isOf = (track: number, time: number) => selected?.track === track && time >= selected.start && time <= selected.end;
+	const drawn = extra.arrows.length <= ARROWS_MOST ? extra.arrows : extra.arrows.filter((arrow) => isOf(arrow.fromTrack, arrow.from) || isOf(arrow.toTrack, arrow.to));
+	for (const arrow of drawn) {
 		const from = rows.get(arrow.fromTrack), to = rows.get(arrow.toTrack);
 		if (!from || !to) continue;
 		const a = x(arrow.from), b = x(arrow.to), top = y(from) + HEADER + LINE / 2, bottom = y(to) + HEADER + 2;
@@ -216,6 +222,7 @@ function drawArrows(context: CanvasRenderingContext2D, extra: Extra, tracks: Tra
 		context.bezierCurveTo(a, (top + bottom) / 2, b, (top + bottom) / 2, b, bottom);
 	}
 	context.stroke();
+	context.globalAlpha = 1;
 }
 
 function drawAxis(context: CanvasRenderingContext2D, place: Place, width: number, x: (time: number) => number, palette: Palette, origin: number): void {

@@ -132,8 +132,7 @@ class Board {
 			this.spans = new Spans(spans, [t0, t1], px);
 			if (t0 <= this.range[0] && t1 >= this.range[1]) this.whole = this.spans;
 			const number = (name: string, row: number) => arrows?.column(name).number(row) ?? NaN;
-			// More than this cover each other and say nothing.
-			this.extra.arrows = Array.from({ length: (arrows?.rows ?? 0) > 400 ? 0 : arrows?.rows ?? 0 }, (_, row) => ({ fromTrack: number("from_track", row),
+			this.extra.arrows = Array.from({ length: Math.min(20000, arrows?.rows ?? 0) }, (_, row) => ({ fromTrack: number("from_track", row),
 				from: number("from", row), toTrack: number("to_track", row), to: number("to", row) }));
 			this.canvas.dataset["spans"] = String(spans.rows);
 			this.draw();
@@ -189,7 +188,7 @@ class Board {
 	}
 
 	select(shown: Shown["span"]): void {
-		this.extra.selected = shown && { track: shown.track.track, depth: shown.depth, start: shown.start };
+		this.extra.selected = shown && { track: shown.track.track, depth: shown.depth, start: shown.start, end: shown.end };
 		this.tell.span(shown);
 		if (shown) this.app().say(words(shown));
 		this.draw();
