@@ -109,30 +109,62 @@ find_hidden(const struct plumb_profile *p, const struct plumb_flame_query *query
 
 /* ---- making ---- */
 
+int
+plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
+                      uint32_t *owner, struct plumb_error *error)
+{
+	struct plumb_flame_source source = { flame->profile, &flame->query, flame->metric, NULL };
+	unsigned char *skip = find_hidden(flame->profile, &flame->query, error);
+	int code;
+
+	*base = (struct plumb_flame_tree){ 0 };
+	if (!skip)
+		return PLUMB_ESYSTEM;
+	source.skip = skip;
+	code = plumb_flame_tree_new(base, flame->profile->contexts_count);
+	if (!code)
+		code = plumb_flame_project(&source, base, owner);
+	free(skip);
+	return code ? plumb_fail_memory(error, "for the flame graph") : 0;
+}
+
+/* BASE as the view has it; it may become that tree. */
 static int
-make_tree(const struct plumb_flame_source *source, struct plumb_flame_tree *base,
+turn_base(const struct plumb_flame_query *query, struct plumb_flame_tree *base,
           struct plumb_flame_tree *tree)
 {
-	const struct plumb_flame_query *query = source->query;
-	uint32_t contexts = source->profile->contexts_count;
-	uint32_t *owner = malloc((contexts + (size_t)1) * sizeof *owner);
-	int code = owner ? plumb_flame_tree_new(base, contexts) : PLUMB_ESYSTEM;
-
-	if (!code)
-		code = plumb_flame_project(source, base, owner);
-	free(owner);
-	if (code)
-		return code;
-	if (query->view == PLUMB_FLAME_DOWN || query->view == PLUMB_FLAME_HEAVY) {
-		*tree = *base;
-		*base = (struct plumb_flame_tree){ 0 };
-		return 0;
-	}
 	if (query->view == PLUMB_FLAME_UP)
 		return plumb_flame_invert(base, tree);
 	if (query->view == PLUMB_FLAME_CALLERS)
 		return plumb_flame_callers(base, query->of, tree);
-	return plumb_flame_callees(base, query->of, tree);
+	if (query->view == PLUMB_FLAME_CALLEES)
+		return plumb_flame_callees(base, query->of, tree);
+	*tree = *base;
+	*base = (struct plumb_flame_tree){ 0 };
+	return 0;
+}
+
+static int
+fill_flame(struct plumb_flame *flame, struct plumb_error *error)
+{
+	struct plumb_flame_tree base = { 0 }, tree = { 0 };
+	size_t contexts = flame->profile->contexts_count + (size_t)1;
+	uint32_t *owner = malloc(contexts * sizeof *owner);
+	int code = owner ? plumb_flame_make_base(flame, &base, owner, error)
+	                 : plumb_fail_memory(error, "for the flame graph");
+
+	free(owner);
+	if (!code) {
+		code = turn_base(&flame->query, &base, &tree);
+		plumb_flame_tree_free(&base);
+		if (!code)
+			code = plumb_flame_layout(flame, &tree);
+		if (code)
+			plumb_fail_memory(error, "for the flame graph");
+	}
+	plumb_flame_tree_free(&base);
+	plumb_flame_tree_free(&tree);
+	return code;
 }
 
 static bool
@@ -143,26 +175,6 @@ copy_query(struct plumb_flame *flame, const struct plumb_flame_query *query)
 	flame->query.metric = query->metric ? strdup(query->metric) : NULL;
 	flame->query.hide = query->hide ? strdup(query->hide) : NULL;
 	return !flame->query.metric == !query->metric && !flame->query.hide == !query->hide;
-}
-
-static int
-fill_flame(struct plumb_flame *flame, struct plumb_error *error)
-{
-	struct plumb_flame_source source = { flame->profile, &flame->query, flame->metric, NULL };
-	struct plumb_flame_tree base = { 0 }, tree = { 0 };
-	unsigned char *skip = find_hidden(flame->profile, &flame->query, error);
-	int code;
-
-	if (!skip)
-		return PLUMB_ESYSTEM;
-	source.skip = skip;
-	code = make_tree(&source, &base, &tree);
-	plumb_flame_tree_free(&base);
-	if (!code)
-		code = plumb_flame_layout(flame, &tree);
-	plumb_flame_tree_free(&tree);
-	free(skip);
-	return code ? plumb_fail_memory(error, "for the flame graph") : 0;
 }
 
 struct plumb_flame *
@@ -207,6 +219,7 @@ plumb_flame_free(struct plumb_flame *flame)
 	free(flame->start);
 	free(flame->width);
 	plumb_flame_search_free(&flame->search);
+	plumb_flame_base_free(&flame->base);
 	free(flame);
 }
 
@@ -218,7 +231,10 @@ plumb_flame_bytes(const struct plumb_flame *flame)
 
 	if (flame->search.text)
 		each += 1 + sizeof *flame->search.matched;
-	return sizeof *flame + (flame->count + (size_t)1) * each;
+	return sizeof *flame + (flame->count + (size_t)1) * each +
+	       flame->base.tree.room * sizeof *flame->base.tree.nodes +
+	       (flame->base.owner ? 2 * sizeof *flame->base.owner : 0) *
+	               flame->profile->contexts_count;
 }
 
 /* ---- for programs ---- */

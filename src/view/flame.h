@@ -101,4 +101,12 @@ int plumb_flame_boxes(struct plumb_flame *flame, const struct plumb_flame_range 
 int plumb_flame_total(struct plumb_flame *flame, const struct plumb_flame_range *range,
                       struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/*
+ * NODE in detail, as JSON (docs/folders/view.md). USER_CODE is the rule that tells your code, or
+ * NULL. PLUMB_EUSAGE: no such node, a broken rule. The first call takes about as long as making
+ * FLAME, and makes it larger.
+ */
+int plumb_flame_frame(struct plumb_flame *flame, uint32_t node, const char *user_code, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
 #endif

@@ -81,6 +81,15 @@ struct plumb_flame_search {
 	int64_t *matched;     /* by node: the value of what matches in it, counted once */
 };
 
+/* What details of nodes need. */
+struct plumb_flame_base {
+	struct plumb_flame_tree tree; /* of the contexts, without slots; no nodes: not made yet */
+	uint32_t *owner;              /* by context: its node in that */
+	char *user_code;              /* the rule by which these two were made, or NULL */
+	unsigned char *user;          /* by frame: your code */
+	uint32_t *user_of;            /* by context: the frame of your code */
+};
+
 struct plumb_flame {
 	const struct plumb_profile *profile;
 	struct plumb_flame_query query; /* with texts of its own; without a range */
@@ -94,7 +103,15 @@ struct plumb_flame {
 	int64_t *self, *value;
 	double *start, *width; /* as masses */
 	struct plumb_flame_search search;
+	struct plumb_flame_base base;
 };
+
+/* Makes the tree of the contexts that FLAME is made of. OWNER has a place for each context. Free
+ * BASE in any case. */
+int plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
+                          uint32_t *owner, struct plumb_error *error);
+
+void plumb_flame_base_free(struct plumb_flame_base *base);
 
 /* Puts TREE in order. Negative: no memory. */
 int plumb_flame_layout(struct plumb_flame *flame, const struct plumb_flame_tree *tree);

@@ -312,6 +312,66 @@ test_search(void **state)
 	plumb_profile_free(&p);
 }
 
+/* A frame with a finding, and one that a compiler made of two operators. */
+static void
+test_frame(void **state)
+{
+	struct made m = begin();
+	struct plumb_profile p;
+	struct plumb_error error;
+	uint32_t main = at(&m, 0, PLUMB_FRAME_PYTHON, "main", "train.py", 0);
+	uint32_t region = at(&m, main, PLUMB_FRAME_OPERATOR, "compiled", NULL, 0);
+	uint32_t fused = at(&m, region, PLUMB_FRAME_KERNEL, "triton", NULL, 0);
+	uint32_t line = at(&m, region, PLUMB_FRAME_PYTHON, "loss", "model.py", 0);
+	struct plumb_flame_query q = { .metric = "gpu.time" };
+	struct plumb_finding_text finding = {
+		.id = "f1", .rule = "rule", .title = "slow", .severity = PLUMB_NOTE, .saving_ns = 1
+	};
+	struct plumb_flame *flame;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	value(&m, fused, PLUMB_METRIC_GPU_TIME, 100);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			plumb_builder_origin(
+				m.b, &(struct plumb_origin){ fused,
+		                                             at(&m, line, PLUMB_FRAME_OPERATOR,
+		                                                i ? "relu" : "add", NULL, 0),
+		                                             PLUMB_ORIGIN_OF_FUSED }),
+			0);
+	end(&m, &p);
+	for (uint32_t c = 0; c < p.contexts_count; c++)
+		if (!strcmp(plumb_frame_label(&p, p.contexts[c].frame), "compiled"))
+			finding.context = c;
+	assert_int_equal(plumb_profile_set_findings(&p, &finding, 1, &error), 0);
+	check(&p, &q,
+	      "0 0-1000 main (train.py:7) 100/0\n"
+	      "1 0-1000 compiled 100/0 !1\n"
+	      "2 0-1000 triton 100/100 !4\n");
+	flame = plumb_flame_make(&p, &q, &error);
+	assert_int_equal(plumb_flame_frame(flame, 3, NULL, out, &error), 0);
+	assert_int_equal(plumb_flame_frame(flame, 2, "+", out, &error), 0);
+	assert_int_equal(plumb_flame_frame(flame, 4, NULL, out, &error), PLUMB_EUSAGE);
+	assert_int_equal(plumb_flame_frame(flame, 3, "rule", out, &error), PLUMB_EUSAGE);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "{\"node\":3,\"frame\":"));
+	assert_non_null(strstr(text, "\"name\":\"triton\",\"kind\":\"kernel\",\"layer\":4,"));
+	assert_non_null(strstr(text, "\"path\":[\"main (train.py:7)\",\"compiled\",\"triton\"]"));
+	assert_non_null(strstr(text, "{\"metric\":\"gpu.time\",\"unit\":\"ns\",\"self\":100,"
+	                             "\"total\":100,\"count\":1,\"mean\":100,\"min\":100,"
+	                             "\"max\":100}"));
+	assert_non_null(strstr(text, "{\"reason\":\"fused\",\"operator\":\"relu\",\"stack\":"));
+	assert_non_null(strstr(text, "{\"name\":\"loss\",\"file\":\"model.py\",\"line\":7}"));
+	assert_non_null(strstr(text, "\"findings\":[],\"from\":[{"));
+	assert_non_null(strstr(text, "\"findings\":[{\"id\":\"f1\""));
+	free(text);
+	plumb_flame_free(flame);
+	plumb_profile_free(&p);
+}
+
 static void
 test_queries(void **state)
 {
@@ -604,6 +664,51 @@ check_whole(const struct plumb_profile *p, const struct plumb_flame_query *q,
 	plumb_answer_free(&total);
 }
 
+/* The number behind KEY in the values of op.time; 0 if it has none. */
+static double
+detail_of(struct plumb_flame *flame, uint32_t node, const char *key)
+{
+	struct plumb_error error;
+	char *text = NULL;
+	const char *at;
+	double number = 0;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	assert_int_equal(plumb_flame_frame(flame, node, NULL, out, &error), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_true(plumb_json_valid(text));
+	at = strstr(text, "\"metric\":\"op.time\"");
+	if (at)
+		number = strtod(strstr(at, key) + strlen(key), NULL);
+	free(text);
+	return number;
+}
+
+/* Details of nodes have the values of their boxes. */
+static void
+check_details(struct plumb_flame *flame)
+{
+	struct plumb_answer a;
+	struct plumb_error error;
+
+	assert_int_equal(plumb_flame_boxes(flame, &(struct plumb_flame_range){ 0 }, &a, &error), 0);
+	for (uint32_t r = 0; r < a.row_count; r++) {
+		const struct plumb_answer_cell *c = plumb_answer_at(&a, r, 0);
+		uint32_t node = (uint32_t)c[NODE].integer;
+
+		if (rand() % 8)
+			continue;
+		assert_true(detail_of(flame, node, "\"total\":") == c[VALUE].number);
+		assert_true(detail_of(flame, node, "\"self\":") == c[SELF].number);
+	}
+	plumb_answer_free(&a);
+	assert_int_equal(plumb_flame_total(flame, &(struct plumb_flame_range){ 0 }, &a, &error), 0);
+	assert_true(detail_of(flame, 0, "\"total\":") == plumb_answer_at(&a, 0, 0)->number);
+	assert_true(detail_of(flame, 0, "\"self\":") == plumb_answer_at(&a, 0, 1)->number);
+	plumb_answer_free(&a);
+}
+
 static void
 test_reference(void **state)
 {
@@ -620,6 +725,7 @@ test_reference(void **state)
 		flame = plumb_flame_make(&p, &q, &error);
 		assert_non_null(flame);
 		check_whole(&p, &q, flame);
+		check_details(flame);
 		plumb_flame_free(flame);
 		plumb_profile_free(&p);
 	}
@@ -751,12 +857,17 @@ test_no_memory(void **state)
 {
 	struct plumb_profile p;
 	struct plumb_error error;
+	FILE *out;
 
 	(void)state;
 	if (!FAILING_MALLOC)
 		skip();
+	out = fopen("/dev/null", "w");
+	assert_non_null(out);
 	make_small(&p);
-	for (int view = 0; view < PLUMB_FLAME_VIEWS; view++) {
+	for (int i = 0; i < 2 * PLUMB_FLAME_VIEWS; i++) {
+		int view = i / 2;
+		uint32_t frame = i % 2;
 		struct plumb_flame_query q = { .view = (enum plumb_flame_view)view,
 			                       .metric = "op.time",
 			                       .of = frame_of(&p, "step"),
@@ -773,10 +884,12 @@ test_no_memory(void **state)
 
 			failing_malloc_at = n;
 			flame = plumb_flame_make(&p, &q, &error);
-			if (flame)
+			if (flame && frame)
+				code = plumb_flame_frame(flame, frame, "+", out, &error);
+			else if (flame)
 				code = plumb_flame_boxes(flame, &q.range, &a, &error);
 			reached = failing_malloc_stop();
-			if (!code)
+			if (!code && !frame)
 				plumb_answer_free(&a);
 			/* regcomp takes memory, too, and says so in its own words. */
 			assert_true(reached ? code == PLUMB_ESYSTEM || code == PLUMB_EUSAGE
@@ -784,6 +897,7 @@ test_no_memory(void **state)
 			plumb_flame_free(flame);
 		}
 	}
+	fclose(out);
 	plumb_profile_free(&p);
 }
 
@@ -791,11 +905,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_down),      cmocka_unit_test(test_other_views),
-		cmocka_unit_test(test_ranges),    cmocka_unit_test(test_search),
-		cmocka_unit_test(test_queries),   cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_reference), cmocka_unit_test(test_random_ranges),
-		cmocka_unit_test(test_extremes),  cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_down),          cmocka_unit_test(test_other_views),
+		cmocka_unit_test(test_ranges),        cmocka_unit_test(test_search),
+		cmocka_unit_test(test_frame),         cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_formats),       cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_random_ranges), cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
