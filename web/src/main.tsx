@@ -10,10 +10,10 @@ import { applyLook } from "./state/theme";
 applyLook();
 
 async function start(): Promise<void> {
-	let root = document.getElementById("app");
+	let root = document.getElementById("plumb");
 	if (!root) {
 		root = document.createElement("div");
-		root.id = "app";
+		root.id = "plumb";
 		document.body.append(root);
 	}
 	try {

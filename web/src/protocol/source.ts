@@ -94,7 +94,7 @@ class PageSource implements Source {
 	/** The entry of a query. A page has an answer for each view, but not for each width, range or number of rows. */
 	private find(answer: string, query: Query): PageEntry | null {
 		const rest = { ...query };
-		for (const left of [[], ["format"], ["px", "x0", "x1"], ["top"], ["search", "kind"]]) {
+		for (const left of [[], ["format"], ["px", "x0", "x1", "t0", "t1"], ["top"], ["search", "kind"]]) {
 			for (const key of left) delete rest[key];
 			const found = this.index.answers[canonical(answer, rest)];
 			if (found) return found;

@@ -61,7 +61,7 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 		{ title: "Help", keys: "?", run: () => setOpen("help") },
 	], [about, set]);
 
-	const wasG = useRef(0);
+	const wasG = useRef(-Infinity);
 	useEffect(() => {
 		const key = (event: KeyboardEvent) => {
 			if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "p") {
@@ -78,7 +78,7 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 			}
 			if (isTyping(event) || event.ctrlKey || event.altKey || event.metaKey || document.querySelector("dialog[open]")) return;
 			if (performance.now() - wasG.current < 1500) {
-				wasG.current = 0;
+				wasG.current = -Infinity;
 				const to = pages().find((one) => one.key === event.key);
 				if (to) {
 					event.preventDefault();

@@ -7,7 +7,7 @@ import { amount, percent, short } from "../../draw/words";
 import type { Query } from "../../protocol/query";
 import { canonical } from "../../protocol/query";
 import { common, useAnswer, useApp, valueOf, type App } from "../../state/app";
-import { Command, CopyButton, CsvButton, Waiting } from "../../shell/parts";
+import { Command, CopyButton, CsvButton, Trouble, Waiting } from "../../shell/parts";
 import { register } from "../../shell/registry";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
@@ -114,14 +114,16 @@ class Board {
 	private need(): void {
 		clearTimeout(this.timer);
 		const wide = this.place.t1 - this.place.t0, width = this.canvas.width, now = this.spans;
-		if (width === 0) return;
+		if (width === 0 || (now && this.app().source.isOffline)) return;
 		if (now && now.range[0] <= this.place.t0 && now.range[1] >= this.place.t1 && (now.px * wide) / (now.range[1] - now.range[0]) >= 0.75 * width) return;
 		this.timer = window.setTimeout(() => void this.ask(), now ? 60 : 0);
 	}
 
 	private async ask(): Promise<void> {
 		const wide = this.place.t1 - this.place.t0, around = this.whole ? wide / 2 : 0;
-		const t0 = Math.floor(Math.max(this.range[0], this.place.t0 - around)), t1 = Math.ceil(Math.min(this.range[1], this.place.t1 + around));
+		const isAll = this.app().source.isOffline; // a page that holds its answers has one
+		const t0 = Math.floor(isAll ? this.range[0] : Math.max(this.range[0], this.place.t0 - around));
+		const t1 = Math.ceil(isAll ? this.range[1] : Math.min(this.range[1], this.place.t1 + around));
 		const px = Math.min(16384, Math.ceil((this.canvas.width * (t1 - t0)) / wide));
 		this.stop?.abort();
 		const stop = (this.stop = new AbortController());
@@ -312,13 +314,14 @@ function Tracks({ tracks, bands, query }: Loaded & { query: Query }) {
 		return () => made.end();
 	}, [tracks]);
 	useEffect(() => board.current?.draw(), [app.look]);
+	const note = app.source.note("timeline/spans", query);
 	const isWhole = tracks.every((track) => track.source === "spans");
 	const count = tracks.reduce((sum, track) => sum + (track.spans || 0), 0);
 	return (
 		<div class="page">
 			<h1 class="unseen">Timeline</h1>
 			<p class="summary">{isWhole ? `All ${amount(count, null)} spans of the trace.` : `The newest GPU work, ${amount(count, null)} spans: a run without --trace keeps no more.`}
-				{" "}Drag to measure.</p>
+				{" "}{note ? `In this page, ${note}.` : "Drag to measure."}</p>
 			<div class="split">
 				<div class="charts"><div class="chart">
 					<canvas ref={canvas} tabIndex={0} role="application" aria-roledescription="timeline"
@@ -361,6 +364,7 @@ function Sums({ range, query }: { range: [number, number]; query: Query }) {
 	return <>
 		<div class="row"><h2>{amount(wide, "ns")} measured</h2><CsvButton name="timeline" rows={() => [["name", "sum_ns", "count"],
 			...Array.from({ length: table?.rows ?? 0 }, (_, row) => [cell(row, 0), cell(row, 1), cell(row, 2)])]} /></div>
+		{loaded.state === "error" && <Trouble error={loaded.error} />}
 		{table && <Table label="Sums in the measured range" columns={COLUMNS} count={table.rows} cell={cell} sort={sort} onSort={setSort} />}
 	</>;
 }
