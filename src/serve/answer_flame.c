@@ -173,3 +173,22 @@ plumb_answer_flame(struct plumb_question *question, struct plumb_error *error)
 		return error->code;
 	return plumb_flame_write(flame, &range, question->format, question->out, error);
 }
+
+int
+plumb_answer_frame(struct plumb_question *question, struct plumb_error *error)
+{
+	const char *rule = plumb_profile_environment(question->profile, "run.user_code");
+	int64_t node = plumb_query_number(question->query, "node");
+	struct plumb_flame_query wanted;
+	struct plumb_flame *flame;
+
+	if (node < 0)
+		return plumb_fail(error, PLUMB_EUSAGE, "the query needs node=NUMBER");
+	if (read_query(question->query, &wanted, error) < 0)
+		return error->code;
+	flame = find_flame(question, &wanted, error);
+	if (!flame)
+		return error->code;
+	return plumb_flame_frame(flame, (uint32_t)(node < FRAME_MOST ? node : FRAME_MOST), rule,
+	                         question->out, error);
+}

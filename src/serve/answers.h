@@ -127,6 +127,7 @@ int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);

@@ -308,6 +308,10 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		snprintf(number, sizeof number, "file=%" PRIu32, i);
 	for (size_t a = 0; !code && a < sizeof plain / sizeof *plain; a++)
 		code = add(page, plain[a], NULL, error, "%s", number);
+	for (size_t k = 0; !code && plumb_tables_kinds[k].id; k++)
+		if (!plumb_tables_kinds[k].aside)
+			code = add(page, "tables", NULL, error, "%s&kind=%s", number,
+			           plumb_tables_kinds[k].id);
 	if (!code)
 		code = add_timeline(page, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)

@@ -116,6 +116,14 @@ static const struct plumb_query_key flame_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key frame_keys[] = {
+	FLAME_KEYS,
+	ONLY_JSON,
+	{ "node", PLUMB_QUERY_NUMBER },
+	{ "root", PLUMB_QUERY_NUMBER, .fallback = "0" }, /* nodes have the same numbers below any */
+	{ 0 },
+};
+
 /* Of all tracks and times. */
 static const struct plumb_query_key lanes_keys[] = {
 	PLUMB_KEY_FILE,
@@ -153,6 +161,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
+	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,

@@ -131,6 +131,14 @@ def test_a_flame_graph_holds_the_whole(viewer):
     assert all(x1 > 0.5 for x1 in half["x1"])
 
 
+def test_a_box_in_detail(viewer):
+    boxes = read_tables(viewer.get("flame?view=heavy"))["flame"]
+    node, name = boxes["node"][-1], boxes["name"][-1]
+    frame = viewer.json(f"frame?view=heavy&root=1&node={node}")
+    assert frame["node"] == node and frame["frame"] == boxes["frame"][-1] and frame["path"][-1] == frame["name"] == name
+    assert next(v["total"] for v in frame["values"] if v["metric"] == "gpu.time") == boxes["value"][-1]
+
+
 def test_a_timeline_holds_the_newest_work(viewer):
     tracks = read_tables(viewer.get("timeline/tracks"))["timeline.tracks"]
     assert set(tracks["kind"]) == {"stream"} and set(tracks["source"]) == {"newest"}
@@ -170,6 +178,8 @@ def test_a_timeline_holds_the_newest_work(viewer):
     ("flame?x0=0.5&x1=0.25", "x0 < x1"),
     ("flame?view=callers", "needs of=FRAME"),
     ("flame?search=%28", "search"),
+    ("frame", "needs node=NUMBER"),
+    ("frame?node=99999999", "no node 99999999"),
     ("flame?x0=nan", "x0 takes a number"),
     ("timeline/spans?tracks=1,x", "tracks takes"),
     ("timeline/spans?tracks=99", "99"),
@@ -480,7 +490,7 @@ def test_one_file_holds_every_answer_that_it_lists(plumb, windows, tmp_path):
     index = json.loads(next(t for a, t in page.all("script") if a.get("id") == "plumb-answers"))["answers"]
     for key in ("about", "overview", "overview?window=all", "findings", "report", "report?by=kernel",
                 "report?by=kernel&window=all", "report?by=memory", "flame", "flame?view=up", "flame?window=all",
-                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "diff",
+                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "diff", "tables?kind=A10",
                 "timeline/tracks", "timeline/spans", "timeline/bands", "timeline/arrows", "timeline/sum"):
         assert key in index, key
     with Viewer(plumb, windows) as viewer:
