@@ -19,6 +19,7 @@ async function start(): Promise<void> {
 	try {
 		const source = openSource();
 		const about = await source.json<About>("about");
+		about.has["two_files"] = about.files.length > 1;
 		render(<Shell source={source} about={about} />, root);
 	} catch (error) {
 		root.textContent = error instanceof Error ? error.message : String(error);
