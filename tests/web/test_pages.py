@@ -212,6 +212,7 @@ def test_two_profiles_are_compared(open_page, viewers, folder, picture, look):
     assert int(page.locator("table").get_attribute("aria-rowcount")) == len(said["rows"]) + 1
     greatest = max(said["rows"], key=lambda row: abs(row["change"] or 0))
     assert page.locator("tbody th .plain, tbody th span").first.inner_text() == greatest["name"]
+    assert said["host"]["rows"][0]["name"] in page.inner_text("main")
     assert "iteration.time 58.5 ms → 29.1 ms: −29.3 ms, −50.2 % (−52.3 to −47.9)" in page.inner_text("main")
     page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
     assert page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"] == []

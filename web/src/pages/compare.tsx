@@ -65,6 +65,10 @@ function Shown({ diff }: { diff: Diff }) {
 		<ul class="measures">
 			{diff.measures.map((row) => <li key={row.name}><strong>{visible(row.name)}</strong> {amount(row.before, row.unit)} → {amount(row.after, row.unit)}: {signed(row.change, row.unit)}, {changeWords(row)}</li>)}
 		</ul>
+		{diff.host && diff.host.rows.length > 0 && <>
+			<p>The change of an iteration comes from the host ({diff.host.metric} by {diff.host.by}):</p>
+			<ul class="findings">{diff.host.rows.slice(0, 10).map((row) => <li key={row.name}>{short(visible(row.name))}: {amount(row.before, "ns")} → {amount(row.after, "ns")} ({signed(row.change, "ns")})</li>)}</ul>
+		</>}
 		{diff.environment.length > 0 && <details><summary>What else differs: {diff.environment.length}</summary>
 			<dl class="facts">{diff.environment.map((one) => <div key={one.key}><dt>{visible(one.key)}</dt><dd>{visible(one.before ?? "unknown")} → {visible(one.after ?? "unknown")}</dd></div>)}</dl></details>}
 		<p class="summary">{diff.metric}, {diff.statistic}; {amount(count, null)} rows. Intervals in brackets are of 95 %.</p>

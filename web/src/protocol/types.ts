@@ -245,5 +245,7 @@ export interface Diff {
 	statistic: string;
 	environment: { key: string; before: Known<string>; after: Known<string> }[];
 	measures: (Change & { unit: string })[];
+	/** If the GPU's rows explain nothing: those of the host. */
+	host: Known<{ metric: string; by: string; explained: Known<number>; rows: Change[] }>;
 	rows: Change[];
 }
