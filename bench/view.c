@@ -147,7 +147,7 @@ measure_flame(const struct plumb_profile *p, const char *shape, struct plumb_fla
 	struct plumb_error error = { 0 };
 	struct plumb_answer answer;
 	struct plumb_flame *flame = NULL;
-	double makes[ROUNDS], whole, times[RANGES], most, answer_most, start;
+	double makes[ROUNDS], whole = 0, times[RANGES], most, answer_most, start;
 	uint32_t rows = 0;
 
 	for (int i = 0; i < ROUNDS; i++) {
@@ -176,11 +176,30 @@ measure_flame(const struct plumb_profile *p, const char *shape, struct plumb_fla
 		rows = answer.row_count > rows ? answer.row_count : rows;
 		plumb_answer_free(&answer);
 	}
+	double found[2], details[2];
+	for (int i = 0; i < 2; i++) {
+		struct plumb_flame_range range = { .px = 1500, .search = i ? "part 1" : "t 3" };
+		FILE *out = fopen("/dev/null", "w");
+
+		start = now();
+		if (plumb_flame_boxes(flame, &range, &answer, &error) < 0)
+			return 1;
+		found[i] = now() - start;
+		plumb_answer_free(&answer);
+		start = now();
+		if (!out || plumb_flame_frame(flame, 1, NULL, out, &error) < 0)
+			return 1;
+		details[i] = now() - start;
+		fclose(out);
+	}
 	double middle = median(times, RANGES, &answer_most);
 	double make = median(makes, ROUNDS, &most);
-	printf("| %s, %s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %u | %.0f MB |\n", shape,
-	       plumb_flame_view_names[query->view], query->collapse ? ", recursion collapsed" : "",
-	       query->hidden ? ", layers hidden" : "", make, whole * 1e3, middle, answer_most, rows,
+	printf("| %s, %s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.0f, %.0f ms "
+	       "| %u | %.0f MB |\n",
+	       shape, plumb_flame_view_names[query->view],
+	       query->collapse ? ", recursion collapsed" : "",
+	       query->hidden ? ", layers hidden" : "", make, whole * 1e3, middle, answer_most,
+	       found[1] * 1e3, details[0] * 1e3, details[1] * 1e3, rows,
 	       (double)plumb_flame_bytes(flame) / 1e6);
 	plumb_flame_free(flame);
 	return 0;
@@ -350,8 +369,9 @@ main(int count, char **words)
 
 	if (count > 3)
 		return write_profile(contexts, spans, words[3]);
-	printf("%u contexts\n\n| flame graph | make | whole | range | worst range | boxes at most "
-	       "| memory |\n|---|---|---|---|---|---|---|\n",
+	printf("%u contexts\n\n| flame graph | make | whole | range | worst range | new search "
+	       "| details: first, next | boxes at most | memory |\n"
+	       "|---|---|---|---|---|---|---|---|---|\n",
 	       contexts);
 	failed = measure_shape("wide", make_wide, contexts);
 	failed |= measure_shape("deep", make_deep, contexts);

@@ -161,7 +161,7 @@ search_nodes(const struct plumb_flame *f, const regex_t *expression,
              struct plumb_flame_search *search)
 {
 	const struct plumb_profile *p = f->profile;
-	/* By frame: 0 not looked at, 1 no match, 2 a match. */
+	/* By frame: 0 no node has it, 1 no match, 2 a match. */
 	unsigned char *known = calloc(p->frames_count + (size_t)1, 1);
 	struct matcher m;
 	bool ok;
@@ -169,15 +169,16 @@ search_nodes(const struct plumb_flame *f, const regex_t *expression,
 	search->flags = calloc(f->count + (size_t)1, 1);
 	search->matched = calloc(f->count + (size_t)1, sizeof *search->matched);
 	ok = open_matcher(&m, p, expression) && known && search->flags && search->matched;
-	for (uint32_t n = 1; ok && n < f->count; n++) {
-		uint32_t frame = f->frame[n];
-
-		if (frame >= p->frames_count)
-			continue;
-		if (!known[frame])
-			known[frame] = matches_frame(&m, frame) ? 2 : 1;
-		search->flags[n] = known[frame] == 2 ? PLUMB_FLAME_MATCHES : 0;
-	}
+	for (uint32_t n = 1; ok && n < f->count; n++)
+		if (f->frame[n] < p->frames_count)
+			known[f->frame[n]] = 1;
+	/* Frames in their own order, in which their texts lie in memory. */
+	for (uint32_t i = 0; ok && i < p->frames_count; i++)
+		if (known[i] && matches_frame(&m, i))
+			known[i] = 2;
+	for (uint32_t n = 1; ok && n < f->count; n++)
+		if (f->frame[n] < p->frames_count && known[f->frame[n]] == 2)
+			search->flags[n] = PLUMB_FLAME_MATCHES;
 	if (ok)
 		add_matches(f, search);
 	close_matcher(&m);
