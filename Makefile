@@ -8,7 +8,8 @@
 #: make clang      builds everything with Clang, warnings as errors
 #: make fuzz       fuzzes every target for FUZZ_SECONDS (60) seconds with libFuzzer (libfuzzer builds them)
 #: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
-#: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
+#: make web        the page of plumb view, into web/dist, which the next make builds in (wants npm)
+#: make wheel      dist/plumb_profiler-*.whl, self-contained and checked; with the page if npm is there
 #: make install    into PREFIX (/usr/local), below DESTDIR
 #: make examples   the example tools of examples/, into build/examples
 #: make docs       writes the generated sections of docs/ and the outputs in docs/guides again
@@ -16,7 +17,8 @@
 #:
 #: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, PKG_CONFIG, CCACHE, OPT (-O2 -g), WERROR, BUILD_CACHE
 #: (~/.cache/plumb: headers and tools from PyPI), CUDA_HOME (a CUDA toolkit from 13.0 on), LTO (the
-#: collector's link-time optimisation, by GCC and zig; LTO= links faster), STATIC (1: libraries are linked in), JOBS, V=1.
+#: collector's link-time optimisation, by GCC and zig; LTO= links faster), STATIC (1: libraries are linked in), JOBS, V=1,
+#: WEB (web/dist: where app.js and app.css of the page are).
 #: What a changed variable compiles or links in another way is made again.
 BUILD ?= build
 # One folder has one name, or what was built under the other is taken for current.
@@ -56,6 +58,22 @@ LIBS := -lsqlite3 -ldw -lelf -llzma $(if $(STATIC),-lbz2) -lzstd -lz
 endif
 # libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
 LIBS += $(shell $(CC) -print-file-name=libstdc++.a 2>/dev/null)
+# libevent serves the page of plumb view. It is linked in where its archives are, and what needs it is left out where it is
+# not installed.
+EVENT := $(wildcard $(foreach l,extra core,$(shell $(CC) -print-file-name=libevent_$(l).a 2>/dev/null)))
+ifneq ($(words $(EVENT)),2)
+EVENT := $(shell $(PKG_CONFIG) --libs libevent_extra libevent_core 2>/dev/null)
+endif
+ifneq ($(shell echo '\#include <event2/http.h>' | $(CC) -E - >/dev/null 2>&1 || \
+               $(PKG_CONFIG) --exists libevent_extra 2>/dev/null || echo no),)
+EVENT :=
+endif
+ifneq ($(EVENT),)
+LIB_CFLAGS += $(shell $(PKG_CONFIG) --cflags libevent_extra 2>/dev/null)
+LIBS := $(EVENT) $(LIBS)
+else
+$(info plumb: libevent is not installed (Debian: libevent-dev), so plumb view cannot serve pages)
+endif
 GLIBC := -lm -ldl -lpthread
 TOOL_LIBS := $(LIBS) $(GLIBC)
 ifdef STATIC
@@ -67,12 +85,16 @@ TOOL_CFLAGS := $(BASE_CFLAGS) $(LIB_CFLAGS) -fPIE
 SHARED := src/base/words.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard $(patsubst %,src/%/*.c,base region model model/* store settle import import/* analyze analyze/* \
-                                          export watch view cli cli/*))
+                                          export watch view serve cli cli/*))
+TOOL := $(filter-out src/serve/$(if $(EVENT),without_http.c,http.c),$(TOOL))
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 # The counter of launches shares the dlsym hook with the collector, and nothing else.
 COUNT := $(wildcard src/count/*.c) src/collect/dlsym.c
 COUNT_OBJECTS := $(COUNT:src/%.c=$(BUILD)/collect/%.o)
-TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
+TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o) $(BUILD)/tool/bundle.o
+# The page of plumb view: what web/ was built into, if it was.
+WEB ?= web/dist
+BUNDLE := $(wildcard $(WEB)/app.js $(WEB)/app.css)
 
 # With ccache, what was compiled before is not compiled again, in this folder or another clone. Its debug information may
 # name the clone that compiled it first. CCACHE= does without.
@@ -109,7 +131,7 @@ LTO := -flto -flto-partition=one -ffat-lto-objects
 LTO := $(shell $(COLLECT_CC) $(LTO) -x c -S -o /dev/null /dev/null 2>/dev/null && echo '$(LTO)')
 endif
 endif
-KINDS := libplumb counter plumb collect tool tests unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
+KINDS := libplumb counter plumb collect tool bundle tests unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
 preloaded = $(COLLECT_CC) $(1) $(OPT) $(or $(LTO),-fno-lto) -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now \
             -Wl,--no-undefined -ldl -lpthread
 COMMAND_libplumb = $(call preloaded,$(COLLECT_OBJECTS))
@@ -131,6 +153,14 @@ $(BUILD)/collect/%.o: src/%.c $(BUILD)/commands/collect | $(CUDA_INCLUDE)/cupti.
 	$(Q)$(COLLECT_CCACHE) $(COMMAND_collect) -o $@ $<
 COMMAND_tool = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c
 $(BUILD)/tool/%.o: src/%.c $(BUILD)/commands/tool | present
+	@mkdir -p $(@D)
+	$(call say,CC  )
+	$(Q)$(CCACHE) $(COMMAND_tool) -o $@ $<
+COMMAND_bundle = scripts/bundle.py $(BUNDLE)
+$(BUILD)/bundle.c: scripts/bundle.py $(BUNDLE) $(BUILD)/commands/bundle | present
+	$(call say,WEB )
+	$(Q)$(COMMAND_bundle) >$@
+$(BUILD)/tool/bundle.o: $(BUILD)/bundle.c $(BUILD)/commands/tool
 	@mkdir -p $(@D)
 	$(call say,CC  )
 	$(Q)$(CCACHE) $(COMMAND_tool) -o $@ $<
@@ -211,8 +241,12 @@ test:
 	@BUILD=$(BUILD) scripts/test.sh
 bench: all
 	@BUILD=$(BUILD) scripts/bench.sh
+web:
+	cd web && npm ci --no-audit --no-fund && npm run build
 wheel:
 	@scripts/bootstrap.sh wheel
+	@if command -v npm >/dev/null && [ -e web/package-lock.json ]; then $(MAKE) --no-print-directory web; \
+	  else echo 'plumb: npm is not installed, so the wheel has no page for plumb view' >&2; fi
 	@BUILD=$(BUILD) scripts/wheel.sh
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
@@ -236,7 +270,7 @@ clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
-.PHONY: all examples present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
+.PHONY: all examples web present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
         wheel install docs format clean help
 include tests/mock/mock.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -93,6 +93,11 @@ look() {
 	[ "$pkg_config" ] || ! can_install || want pkg-config pkg-config
 	want_libraries sqlite3:sqlite3.h:libsqlite3-dev libzstd:zstd.h:libzstd-dev zlib:zlib.h:zlib1g-dev \
 		libelf:libelf.h:libelf-dev libdw:elfutils/libdw.h:libdw-dev liblzma:lzma.h:liblzma-dev
+	# Without libevent plumb builds, but its plumb view serves no pages.
+	case $stage in
+	test | wheel) want_libraries libevent_extra:event2/http.h:libevent-dev ;;
+	*) ! can_install || want_libraries libevent_extra:event2/http.h:libevent-dev ;;
+	esac
 	# From 0.186 on, libdw reads the inlined calls of GPU code.
 	if [ "$pkg_config" ] && "$pkg_config" --exists libdw && ! "$pkg_config" --atleast-version=0.186 libdw; then
 		want "libdw 0.186 or later (this is $("$pkg_config" --modversion libdw))" libdw-dev

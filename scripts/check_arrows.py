@@ -29,7 +29,7 @@ MAY_USE = {
     "export": {"model", "store"},
     "watch": {"region"},
     "view": {"analyze", "model"},
-    "serve": {"view", "store", "model"},
+    "serve": {"view", "analyze", "model"},
     "cli": {"region", "model", "isa", "collect", "store", "settle", "import", "analyze", "export",
             "watch", "view", "serve"},
 }

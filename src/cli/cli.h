@@ -79,7 +79,7 @@ struct plumb_verb {
 extern const struct plumb_verb plumb_verb_run, plumb_verb_settle, plumb_verb_import,
 	plumb_verb_report, plumb_verb_doctor, plumb_verb_version, plumb_verb_help,
 	plumb_verb_generate, plumb_verb_export, plumb_verb_iters, plumb_verb_tables,
-	plumb_verb_diff, plumb_verb_session;
+	plumb_verb_diff, plumb_verb_view, plumb_verb_session;
 int plumb_cmd_run(struct plumb_invocation *invocation);
 int plumb_cmd_settle(struct plumb_invocation *invocation);
 int plumb_cmd_import(struct plumb_invocation *invocation);
@@ -88,6 +88,7 @@ int plumb_cmd_export(struct plumb_invocation *invocation);
 int plumb_cmd_iters(struct plumb_invocation *invocation);
 int plumb_cmd_tables(struct plumb_invocation *invocation);
 int plumb_cmd_diff(struct plumb_invocation *invocation);
+int plumb_cmd_view(struct plumb_invocation *invocation);
 int plumb_cmd_doctor(struct plumb_invocation *invocation);
 int plumb_cmd_version(struct plumb_invocation *invocation);
 int plumb_cmd_session(struct plumb_invocation *invocation);

@@ -82,28 +82,32 @@ count_shown(const struct plumb_profile *p, uint32_t top)
 }
 
 void
+plumb_finding_json(const struct plumb_profile *p, uint32_t finding, struct plumb_json *json)
+{
+	const struct plumb_finding *f = &p->findings[finding];
+
+	plumb_json_object(json);
+	plumb_json_key_text(json, "id", plumb_text(p, f->id));
+	plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
+	plumb_json_key_text(json, "severity", plumb_severity_name(f->severity));
+	plumb_json_key_text(json, "title", plumb_text(p, f->title));
+	plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
+	plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
+	plumb_json_key_text(json, "window", plumb_text(p, f->window));
+	plumb_json_key_quantity(json, "saving_per_iteration_ns", plumb_finding_part(p, f).each_ns);
+	plumb_json_key_number(json, "confidence", f->confidence);
+	plumb_json_key(json, "evidence");
+	plumb_json_raw(json, plumb_text(p, f->evidence));
+	write_path(json, p, f->context);
+	plumb_json_end(json);
+}
+
+void
 plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_json *json)
 {
 	plumb_json_array(json);
-	for (uint32_t i = 0; i < count_shown(p, top); i++) {
-		const struct plumb_finding *f = &p->findings[i];
-
-		plumb_json_object(json);
-		plumb_json_key_text(json, "id", plumb_text(p, f->id));
-		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
-		plumb_json_key_text(json, "severity", plumb_severity_name(f->severity));
-		plumb_json_key_text(json, "title", plumb_text(p, f->title));
-		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
-		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
-		plumb_json_key_text(json, "window", plumb_text(p, f->window));
-		plumb_json_key_quantity(json, "saving_per_iteration_ns",
-		                        plumb_finding_part(p, f).each_ns);
-		plumb_json_key_number(json, "confidence", f->confidence);
-		plumb_json_key(json, "evidence");
-		plumb_json_raw(json, plumb_text(p, f->evidence));
-		write_path(json, p, f->context);
-		plumb_json_end(json);
-	}
+	for (uint32_t i = 0; i < count_shown(p, top); i++)
+		plumb_finding_json(p, i, json);
 	plumb_json_end(json);
 }
 

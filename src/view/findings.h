@@ -35,6 +35,10 @@ plumb_findings_answer(const struct plumb_profile *profile, const uint32_t *user_
 void
 plumb_findings_json(const struct plumb_profile *profile, uint32_t top, struct plumb_json *json);
 
+/* One of them: the number FINDING. */
+void
+plumb_finding_json(const struct plumb_profile *profile, uint32_t finding, struct plumb_json *json);
+
 /* Writes EVIDENCE, the JSON object of a finding, in words on one line. It writes nothing if there
  * is no evidence. */
 void plumb_findings_why(const char *evidence, FILE *out);

@@ -220,3 +220,24 @@ plumb_iters_host_measure(const struct plumb_host_steps *host, struct plumb_itera
 	free(values);
 	return 0;
 }
+
+const char *
+plumb_iters_why_empty(const struct plumb_iters *iters, bool explains)
+{
+	bool host = plumb_iters_host_shown(iters);
+
+	for (uint32_t t = 0; t < iters->found.count; t++)
+		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
+			return NULL;
+	if (host && !explains)
+		return NULL;
+	if (iters->found.count)
+		return "this track has no GPU work; leave out --track to list all tracks";
+	if (host)
+		return "--explain needs GPU work, and the profile has none";
+	if (iters->has_spans)
+		return "the profile has no GPU work, the order of operators and ranges shows no "
+		       "loop, and the program marks no steps (ProfilerStep, Optimizer.step); "
+		       "plumb report shows what the host did";
+	return "the profile has no times of GPU work; record with --trace";
+}

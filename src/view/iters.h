@@ -86,6 +86,10 @@ void plumb_iters_free(struct plumb_iters *iters);
 
 bool plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track);
 
+/* Why nothing is shown, and what to do about it; NULL: something is. EXPLAINS: one iteration is to
+ * be explained, which needs GPU work. */
+const char *plumb_iters_why_empty(const struct plumb_iters *iters, bool explains);
+
 /* Where an outside stretch of TRACK lies: PLUMB_ODD_BEFORE, PLUMB_ODD_BETWEEN or
  * PLUMB_ODD_AFTER the loops. */
 enum plumb_odd_kind plumb_iters_where(const struct plumb_iteration_track *track, uint32_t stretch);

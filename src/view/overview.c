@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/cost.h"
+#include "view/findings.h"
 #include "view/gpu_shares.h"
 #include "view/ledger.h"
 #include "view/render.h"
@@ -368,6 +369,8 @@ plumb_view_overview(const struct plumb_profile *profile, FILE *out, struct plumb
 	plumb_overview_json_parts(profile, json);
 	plumb_json_key(json, "overlap");
 	plumb_report_json_overlap(profile, json);
+	plumb_json_key(json, "findings");
+	plumb_findings_json(profile, 0, json);
 	plumb_json_key(json, "ledger");
 	plumb_ledger_json(profile, json);
 	plumb_json_end(json);

@@ -24,10 +24,12 @@
 
 #include "view/diff.h"
 #include "view/findings.h"
+#include "view/flame.h"
 #include "view/iters.h"
 #include "view/render.h"
 #include "view/report.h"
 #include "view/tables.h"
+#include "view/timeline.h"
 
 /* The standard tables of COUNT profiles. The binary columns of several tables come one after the
  * other. */
@@ -62,7 +64,21 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
+int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
+                     enum plumb_view_format format, FILE *out,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Spans over time: one table, which the query names. */
+int plumb_view_timeline(const struct plumb_profile *profile,
+                        const struct plumb_timeline_query *query, enum plumb_view_format format,
+                        FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
+
+int plumb_flame_write(struct plumb_flame *flame, const struct plumb_flame_range *range,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;

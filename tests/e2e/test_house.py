@@ -30,7 +30,7 @@ def test_arrows_point_down():
 
 def check_small_tree(folder, file, line):
     """Runs check_arrows.py on a small tree in FOLDER, where FILE has LINE as its second line."""
-    rooms = ("base", "region", "model", "store", "settle", "collect", "analyze", "watch", "view", "cli")
+    rooms = ("base", "region", "model", "store", "settle", "collect", "analyze", "watch", "view", "serve", "cli")
     for name in [*(f"{room}/{room}.h" for room in rooms), file]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -47,6 +47,8 @@ def check_small_tree(folder, file, line):
     ("settle/a.c", '#include "watch/watch.h"', ":2: settle/ may not use watch/"),
     ("view/a.c", '#include "cli/cli.h"', ":2: view/ may not use cli/"),
     ("view/a.c", '#include "store/store.h"', ":2: view/ may not use store/"),
+    ("view/a.c", '#include "serve/serve.h"', ":2: view/ may not use serve/"),
+    ("serve/a.c", '#include "store/store.h"', ":2: serve/ may not use store/"),
     ("analyze/a.c", '#include "view/view.h"', ":2: analyze/ may not use view/"),
     ("cli/a.c", '#include "cli.h"', ':2: "cli.h" is not a path from src/'),
     ("attic/a.c", "", ": the folder attic/ has no row"),

@@ -348,15 +348,6 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	return code;
 }
 
-static bool
-any_shown(const struct plumb_iters *iters)
-{
-	for (uint32_t t = 0; t < iters->found.count; t++)
-		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
-			return true;
-	return false;
-}
-
 static int
 explain_one(const struct plumb_invocation *invocation, const struct plumb_iters *iters)
 {
@@ -383,19 +374,10 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 	bool host = plumb_iters_host_shown(iters) && !explain;
 	bool csv = plumb_options_flag(invocation->options, "csv");
 	bool json = plumb_options_flag(invocation->options, "json");
+	const char *why = plumb_iters_why_empty(iters, explain);
 	int code;
 
-	if (!any_shown(iters) && !host) {
-		const char *why = "the profile has no times of GPU work; record with --trace";
-
-		if (iters->found.count)
-			why = "this track has no GPU work; leave out --track to list all tracks";
-		else if (explain && plumb_iters_host_shown(iters))
-			why = "--explain needs GPU work, and the profile has none";
-		else if (iters->has_spans)
-			why = "the profile has no GPU work, the order of operators and ranges "
-			      "shows no loop, and the program marks no steps (ProfilerStep, "
-			      "Optimizer.step); plumb report shows what the host did";
+	if (why) {
 		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}

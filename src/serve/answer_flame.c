@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flame graphs. To make one takes a pass over the profile, to answer for a range does not, so those
+ * that were used last are kept. */
+#include <math.h>
+#include <string.h>
+
+#include "serve/answers.h"
+
+#define FRAME_MOST INT64_C(0xfffffffe)
+
+/* ---- the query ---- */
+
+static int
+read_layers(const char *text, unsigned *hidden, struct plumb_error *error)
+{
+	unsigned shown = 0;
+
+	for (size_t length; *text; text += length + (text[length] == ',')) {
+		int layer = 0;
+
+		length = strcspn(text, ",");
+		while (layer < PLUMB_FLAME_LAYERS &&
+		       (strlen(plumb_flame_layer_names[layer]) != length ||
+		        memcmp(plumb_flame_layer_names[layer], text, length) != 0))
+			layer++;
+		if (layer == PLUMB_FLAME_LAYERS)
+			return plumb_fail(error, PLUMB_EUSAGE,
+			                  "layers takes python, module, operator, native, gpu and "
+			                  "other, separated by commas, not \"%.*s\"",
+			                  (int)(length < 40 ? length : 40), text);
+		shown |= 1u << layer;
+	}
+	*hidden = ~shown & ((1u << PLUMB_FLAME_LAYERS) - 1);
+	return 0;
+}
+
+static int
+read_range(const struct plumb_query *q, struct plumb_flame_range *range, struct plumb_error *error)
+{
+	int64_t root = plumb_query_number(q, "root"), depth = plumb_query_number(q, "depth"),
+		depths = plumb_query_number(q, "depths");
+	double px = plumb_query_real(q, "px");
+
+	*range = (struct plumb_flame_range){
+		.root = (uint32_t)(root < FRAME_MOST ? root : FRAME_MOST),
+		.x0 = plumb_query_real(q, "x0"),
+		.x1 = plumb_query_real(q, "x1"),
+		.px = isnan(px) ? 0 : px,
+		.search = plumb_query_text(q, "search"),
+		.depth = (uint32_t)(depth < FRAME_MOST ? depth : FRAME_MOST),
+		.depths = (uint32_t)(depths < FRAME_MOST ? depths : FRAME_MOST),
+	};
+	if (range->x0 < 0 || range->x1 > 1 || range->x0 >= range->x1 || range->px < 0)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "the range is from x0 to x1, with 0 <= x0 < x1 <= 1; px is at "
+		                  "least 0");
+	return 0;
+}
+
+static int
+read_query(const struct plumb_query *q, struct plumb_flame_query *wanted, struct plumb_error *error)
+{
+	int64_t of = plumb_query_number(q, "of");
+	const char *recursion = plumb_query_text(q, "recursion");
+
+	*wanted = (struct plumb_flame_query){
+		.view = plumb_query_choice(q, "view"),
+		.of = (uint32_t)(of < 0            ? 0
+		                 : of < FRAME_MOST ? of
+		                                   : FRAME_MOST),
+		.metric = plumb_query_text(q, "metric"),
+		.hide = plumb_query_text(q, "hide"),
+		.collapse = recursion,
+		.apart = !strcmp(plumb_query_text(q, "phase"), "apart"),
+	};
+	if (of < 0 && (wanted->view == PLUMB_FLAME_CALLERS || wanted->view == PLUMB_FLAME_CALLEES))
+		return plumb_fail(error, PLUMB_EUSAGE, "view=%s needs of=FRAME",
+		                  plumb_flame_view_names[wanted->view]);
+	return read_layers(plumb_query_text(q, "layers"), &wanted->hidden, error);
+}
+
+/* ---- those that are kept ---- */
+
+static void
+forget(struct plumb_kept_flame *kept)
+{
+	plumb_flame_free(kept->flame);
+	*kept = (struct plumb_kept_flame){ 0 };
+}
+
+void
+plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile)
+{
+	for (int i = 0; i < PLUMB_SERVED_FLAMES; i++)
+		if (answers->flames[i].flame && (!profile || answers->flames[i].profile == profile))
+			forget(&answers->flames[i]);
+}
+
+/* The place that is free, or was used the longest time ago. */
+static struct plumb_kept_flame *
+oldest(struct plumb_answers *answers)
+{
+	struct plumb_kept_flame *found = answers->flames;
+
+	for (int i = 1; i < PLUMB_SERVED_FLAMES; i++)
+		if (answers->flames[i].used < found->used)
+			found = &answers->flames[i];
+	return found;
+}
+
+/* Frees flame graphs until another one of BYTES may be kept. */
+static void
+make_room(struct plumb_answers *answers, size_t bytes)
+{
+	for (;;) {
+		struct plumb_kept_flame *last = NULL;
+		size_t sum = bytes;
+
+		for (int i = 0; i < PLUMB_SERVED_FLAMES; i++) {
+			struct plumb_kept_flame *kept = &answers->flames[i];
+
+			if (!kept->flame)
+				continue;
+			sum += plumb_flame_bytes(kept->flame);
+			if (!last || kept->used < last->used)
+				last = kept;
+		}
+		if (!last || sum <= PLUMB_FLAMES_BYTES)
+			return;
+		forget(last);
+	}
+}
+
+static struct plumb_flame *
+find_flame(struct plumb_question *question, const struct plumb_flame_query *wanted,
+           struct plumb_error *error)
+{
+	struct plumb_answers *answers = question->answers;
+	struct plumb_kept_flame *place;
+	struct plumb_flame *flame;
+
+	for (int i = 0; i < PLUMB_SERVED_FLAMES; i++) {
+		struct plumb_kept_flame *kept = &answers->flames[i];
+
+		if (kept->flame && plumb_flame_is(kept->flame, question->profile, wanted)) {
+			kept->used = answers->questions;
+			return kept->flame;
+		}
+	}
+	flame = plumb_flame_make(question->profile, wanted, error);
+	if (!flame)
+		return NULL;
+	make_room(answers, plumb_flame_bytes(flame));
+	place = oldest(answers);
+	if (place->flame)
+		forget(place);
+	*place = (struct plumb_kept_flame){ flame, question->profile, answers->questions };
+	return flame;
+}
+
+int
+plumb_answer_flame(struct plumb_question *question, struct plumb_error *error)
+{
+	struct plumb_flame_query wanted;
+	struct plumb_flame_range range;
+	struct plumb_flame *flame;
+
+	if (read_query(question->query, &wanted, error) < 0 ||
+	    read_range(question->query, &range, error) < 0)
+		return error->code;
+	flame = find_flame(question, &wanted, error);
+	if (!flame)
+		return error->code;
+	return plumb_flame_write(flame, &range, question->format, question->out, error);
+}
+
+int
+plumb_answer_frame(struct plumb_question *question, struct plumb_error *error)
+{
+	const char *rule = plumb_profile_environment(question->profile, "run.user_code");
+	int64_t node = plumb_query_number(question->query, "node");
+	struct plumb_flame_query wanted;
+	struct plumb_flame *flame;
+
+	if (node < 0)
+		return plumb_fail(error, PLUMB_EUSAGE, "the query needs node=NUMBER");
+	if (read_query(question->query, &wanted, error) < 0)
+		return error->code;
+	flame = find_flame(question, &wanted, error);
+	if (!flame)
+		return error->code;
+	return plumb_flame_frame(flame, (uint32_t)(node < FRAME_MOST ? node : FRAME_MOST), rule,
+	                         question->out, error);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One page with its answers inside. It holds the answers to a list of questions, and an index of
+ * these by their canonical queries. Each answer is packed (zstd) and written as base64, in an
+ * element that no browser runs. What an answer leaves out is said in its note.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "analyze/group.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/regular.h"
+#include "base/sha256.h"
+#include "base/vec.h"
+#include "model/metric.h"
+#include "serve/answers.h"
+#include "serve/page.h"
+
+#define PACK_LEVEL 9
+#define ROWS_MOST 1000   /* of a report */
+#define FLAME_WIDTH 8000 /* pixels */
+#define BOXES_MOST 100000
+#define TIMELINE_WIDTH 8000 /* pixels */
+
+struct entry {
+	char *key;   /* the canonical query, without what a page does not choose by */
+	uint32_t id; /* of its element; equal answers have one */
+	unsigned char digest[PLUMB_SHA256_BYTES];
+	bool columns;
+	char *why, *remedy; /* there is no answer; or NULL */
+	char *note;         /* what is left out; or NULL */
+};
+
+struct onefile {
+	struct plumb_answers *answers;
+	FILE *out;
+	PLUMB_VEC(struct entry) entries;
+};
+
+static void
+free_onefile(struct onefile *page)
+{
+	for (uint32_t i = 0; i < page->entries.count; i++) {
+		free(page->entries.items[i].key);
+		free(page->entries.items[i].why);
+		free(page->entries.items[i].remedy);
+		free(page->entries.items[i].note);
+	}
+	plumb_vec_free(&page->entries);
+}
+
+/* ---- one answer ---- */
+
+static int
+write_packed(struct onefile *page, const struct entry *entry, const struct plumb_reply *reply,
+             struct plumb_error *error)
+{
+	size_t room = ZSTD_compressBound(reply->bytes);
+	void *packed = malloc(room);
+	size_t bytes =
+		packed ? ZSTD_compress(packed, room, reply->data, reply->bytes, PACK_LEVEL) : 0;
+
+	if (!packed || ZSTD_isError(bytes)) {
+		free(packed);
+		return plumb_fail_memory(error, "for the page");
+	}
+	fprintf(page->out,
+	        "<script type=\"application/octet-stream;base64\" id=\"answer-%" PRIu32
+	        "\" data-query=\"",
+	        entry->id);
+	plumb_page_text(entry->key, page->out);
+	fputs("\">", page->out);
+	plumb_base64_write(packed, bytes, page->out);
+	fputs("</script>\n", page->out);
+	free(packed);
+	return 0;
+}
+
+/* The text of KEY in the JSON object of REPLY, which plumb wrote; malloced, or NULL. */
+static char *
+read_text(const struct plumb_reply *reply, const char *key)
+{
+	const char *at = strstr(reply->data, key), *end;
+
+	at = at ? at + strlen(key) : NULL;
+	end = at && *at == '"' ? strchr(at + 1, '"') : NULL;
+	return end ? strndup(at + 1, (size_t)(end - at - 1)) : NULL;
+}
+
+/* The question as the page asks it: canonical, without what a page does not choose by. Malloced. */
+static char *
+write_key(const struct plumb_answer_kind *kind, const char *text, struct plumb_error *error)
+{
+	static const char *const except[] = { "top", "px", NULL };
+	struct plumb_query query;
+	char *key = NULL;
+	size_t bytes;
+	FILE *out;
+
+	if (plumb_query_read(&query, text, kind->keys, error) == 0 &&
+	    (out = open_memstream(&key, &bytes))) {
+		fprintf(out, "%s?", kind->name);
+		plumb_query_write(&query, except, out);
+		if (fclose(out)) {
+			free(key);
+			key = NULL;
+		} else if (key[bytes - 1] == '?') {
+			key[bytes - 1] = '\0';
+		}
+	}
+	plumb_query_free(&query);
+	return key;
+}
+
+/* Writes the answer, unless an element has it already. */
+static int
+write_once(struct onefile *page, struct entry *entry, const struct plumb_reply *reply,
+           struct plumb_error *error)
+{
+	plumb_sha256(reply->data, reply->bytes, entry->digest);
+	for (const struct entry *other = page->entries.items; other < entry; other++)
+		if (!other->why && !memcmp(other->digest, entry->digest, sizeof entry->digest)) {
+			entry->id = other->id;
+			return 0;
+		}
+	return write_packed(page, entry, reply, error);
+}
+
+/* Adds the answer NAME to QUERY. NOTE says what it leaves out, or is NULL. Takes REPLY, which is
+ * the answer. */
+static int
+add_reply(struct onefile *page, const char *name, const char *query, const char *note,
+          struct plumb_reply *reply, struct plumb_error *error)
+{
+	struct entry *entry = reply ? plumb_vec_add(&page->entries) : NULL;
+	int code = 0;
+
+	plumb_fail_memory(error, "for the page");
+	if (!entry || !(entry->key = write_key(plumb_answer_kind_find(name), query, error))) {
+		plumb_reply_drop(reply);
+		return error->code;
+	}
+	entry->id = page->entries.count;
+	entry->columns = !strcmp(reply->type, "application/octet-stream");
+	entry->note = note && reply->status == 200 ? strdup(note) : NULL;
+	if (reply->status == 200) {
+		code = write_once(page, entry, reply, error);
+	} else if (reply->status == 404) {
+		entry->why = read_text(reply, "\"why\":");
+		entry->remedy = read_text(reply, "\"remedy\":");
+	} else {
+		code = plumb_fail(error, PLUMB_ESYSTEM, "%s?%s: %.*s", name, query,
+		                  (int)(reply->bytes ? reply->bytes - 1 : 0), reply->data);
+	}
+	plumb_reply_drop(reply);
+	if (!code && ferror(page->out))
+		code = plumb_fail(error, PLUMB_ESYSTEM, "the page cannot be written");
+	return code;
+}
+
+/* The query is written as FORMAT says. An empty part, as in "a=1&&b=2", is nothing. */
+static int PLUMB_PRINTF(5, 6) add(struct onefile *page, const char *name, const char *note,
+                                  struct plumb_error *error, const char *format, ...)
+{
+	char query[400];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(query, sizeof query, format, arguments);
+	va_end(arguments);
+	return add_reply(page, name, query, note, plumb_answers_reply(page->answers, name, query),
+	                 error);
+}
+
+/* ---- what a page holds ---- */
+
+static int
+add_reports(struct onefile *page, const char *file, const char *window, struct plumb_error *error)
+{
+	static const char *const groups[] = { "",        "kernel",  "operator", "module",
+		                              "python",  "line",    "phase",    "native",
+		                              "range",   "thread",  "shape",    "rank",
+		                              "library", "process", "memory",   "collective" };
+	char note[80];
+	int code = 0;
+
+	snprintf(note, sizeof note, "it has at most the %d largest rows", ROWS_MOST);
+	for (size_t g = 0; !code && g < sizeof groups / sizeof *groups; g++)
+		code = add(page, "report", note, error, "%s%s&%s&%s&top=%d",
+		           *groups[g] ? "by=" : "", groups[g], file, window, ROWS_MOST);
+	return code;
+}
+
+/* How many rows the first of the binary tables of REPLY has. */
+static uint64_t
+count_rows(const struct plumb_reply *reply)
+{
+	uint64_t rows = 0;
+
+	for (int i = 7; reply->bytes >= 64 && i >= 0; i--)
+		rows = rows << 8 | (unsigned char)reply->data[24 + i];
+	return rows;
+}
+
+/* A flame graph as wide as a page may hold: boxes that are narrower than a pixel of this width are
+ * merged. */
+static int
+add_flame(struct onefile *page, const char *query, struct plumb_error *error)
+{
+	char whole[400], note[120];
+	struct plumb_reply *reply = NULL;
+	int px = FLAME_WIDTH;
+
+	for (; px >= 250; px /= 2) {
+		snprintf(whole, sizeof whole, "%s&px=%d", query, px);
+		plumb_reply_drop(reply);
+		reply = plumb_answers_reply(page->answers, "flame", whole);
+		if (!reply || reply->status != 200 || count_rows(reply) <= BOXES_MOST)
+			break;
+	}
+	snprintf(note, sizeof note,
+	         "boxes that are narrower than 1/%d of the whole are merged with their neighbours",
+	         px);
+	return add_reply(page, "flame", whole, note, reply, error);
+}
+
+static int
+add_flames(struct onefile *page, const struct plumb_served_file *file, const char *number,
+           const char *window, struct plumb_error *error)
+{
+	static const uint32_t metrics[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
+		                            PLUMB_METRIC_CPU_TIME };
+	static const char *const views[] = { "down", "heavy", "up" };
+	const struct plumb_profile *p = file->whole;
+	uint32_t usual = plumb_metric_default(p);
+	unsigned has = 0;
+	char query[300];
+	int code = 0;
+
+	for (uint32_t i = 0; i < p->values_count; i++)
+		for (unsigned m = 0; m < 3; m++)
+			has |= (unsigned)(p->values[i].metric == metrics[m]) << m;
+	for (size_t v = 0; !code && v < 3; v++) {
+		snprintf(query, sizeof query, "view=%s&%s&%s", views[v], number, window);
+		code = add_flame(page, query, error);
+		/* The default is asked for with its name, and without. */
+		for (unsigned m = 0; !code && m < 3; m++) {
+			if (!(has >> m & 1) && metrics[m] != usual)
+				continue;
+			snprintf(query, sizeof query, "view=%s&%s&%s&metric=%s", views[v], number,
+			         window, plumb_metrics[metrics[m]].name);
+			code = add_flame(page, query, error);
+		}
+	}
+	return code;
+}
+
+static int
+add_timeline(struct onefile *page, const char *number, struct plumb_error *error)
+{
+	static const char *const wide[] = { "timeline/spans", "timeline/arrows" };
+	char note[120];
+	int code = add(page, "timeline/tracks", NULL, error, "%s", number);
+
+	if (!code)
+		code = add(page, "timeline/bands", NULL, error, "%s", number);
+	if (!code)
+		code = add(page, "timeline/sum", NULL, error, "%s", number);
+	snprintf(note, sizeof note,
+	         "spans that are shorter than 1/%d of the time are merged with their neighbours",
+	         TIMELINE_WIDTH);
+	for (int i = 0; !code && i < 2; i++)
+		code = add(page, wide[i], note, error, "%s&px=%d", number, TIMELINE_WIDTH);
+	return code;
+}
+
+static int
+add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
+           const char *window, struct plumb_error *error)
+{
+	int code = add_reports(page, number, window, error);
+
+	if (!code && *window)
+		code = add(page, "overview", NULL, error, "%s&%s", number, window);
+	if (!code)
+		code = add_flames(page, file, number, window, error);
+	return code;
+}
+
+static int
+add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
+{
+	static const char *const plain[] = { "overview", "findings", "iters", "tables" };
+	static const char *const windows[] = { "", "window=all", "window=loop", "window=startup" };
+	const struct plumb_served_file *file = &page->answers->files[i];
+	struct plumb_window_sums sums;
+	char number[40] = "";
+	bool startup = false;
+	int code = 0;
+
+	if (i)
+		snprintf(number, sizeof number, "file=%" PRIu32, i);
+	for (size_t a = 0; !code && a < sizeof plain / sizeof *plain; a++)
+		code = add(page, plain[a], NULL, error, "%s", number);
+	for (size_t k = 0; !code && plumb_tables_kinds[k].id; k++)
+		if (!plumb_tables_kinds[k].aside)
+			code = add(page, "tables", NULL, error, "%s&kind=%s", number,
+			           plumb_tables_kinds[k].id);
+	if (!code)
+		code = add_timeline(page, number, error);
+	if (!code && plumb_window_sums(file->whole, &sums) < 0)
+		return plumb_fail_memory(error, "for the page");
+	for (uint32_t w = 0; !code && w < sums.count; w++)
+		startup |= sums.items[w].kind == PLUMB_WINDOW_STARTUP;
+	if (!code)
+		plumb_window_sums_free(&sums);
+	for (size_t w = 0; !code && w < 2 + 2u * file->has_loop; w++)
+		if (w < 3 || startup)
+			code = add_window(page, file, number, windows[w], error);
+	return code;
+}
+
+static int
+add_all(struct onefile *page, struct plumb_error *error)
+{
+	int code = add(page, "about", NULL, error, "%s", "");
+
+	for (uint32_t i = 0; !code && i < page->answers->count; i++)
+		code = add_file(page, i, error);
+	if (!code)
+		code = add(page, "diff", NULL, error, "%s", "");
+	return code;
+}
+
+/* ---- the index ---- */
+
+static void
+write_index(const struct onefile *page, struct plumb_json *json)
+{
+	char id[24];
+
+	plumb_json_object(json);
+	plumb_json_key_object(json, "answers");
+	for (uint32_t i = 0; i < page->entries.count; i++) {
+		const struct entry *entry = &page->entries.items[i];
+
+		plumb_json_key_object(json, entry->key);
+		snprintf(id, sizeof id, "answer-%" PRIu32, entry->id);
+		plumb_json_key_text(json, "id", id);
+		plumb_json_key_text(json, "type", entry->columns ? "columns" : "json");
+		if (entry->note)
+			plumb_json_key_text(json, "note", entry->note);
+		if (entry->why) {
+			plumb_json_key_text(json, "why", entry->why);
+			plumb_json_key_text(json, "remedy", entry->remedy);
+		}
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+/* The index as JSON in which no "<" stands, which could end the element. */
+static int
+add_index(const struct onefile *page, struct plumb_error *error)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&text, &bytes);
+	struct plumb_json *json = memory ? plumb_json_new(memory) : NULL;
+	int code;
+
+	write_index(page, json);
+	code = json ? plumb_json_finish(json) : -1;
+	if ((memory && fclose(memory)) || code < 0) {
+		free(text);
+		return plumb_fail_memory(error, "for the page");
+	}
+	fputs("<script type=\"application/json\" id=\"plumb-answers\">", page->out);
+	for (const char *at = text; *at; at++)
+		if (*at == '<')
+			fputs("\\u003c", page->out);
+		else
+			fputc(*at, page->out);
+	fputs("</script>\n", page->out);
+	free(text);
+	return 0;
+}
+
+int
+plumb_page_write(struct plumb_answers *answers, FILE *out, struct plumb_error *error)
+{
+	struct onefile page = { .answers = answers, .out = out };
+	int code;
+
+	plumb_page_begin(plumb_answers_title(answers), false, out);
+	code = add_all(&page, error);
+	if (!code)
+		code = add_index(&page, error);
+	if (!code)
+		plumb_page_end(out);
+	free_onefile(&page);
+	return code;
+}
+
+bool
+plumb_page_is(const char *path)
+{
+	char head[512] = "";
+	int fd = plumb_regular_open(AT_FDCWD, path, 0);
+	ssize_t bytes = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return bytes > 0 && strstr(head, PLUMB_PAGE_MARK);
+}

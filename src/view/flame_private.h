@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files flame*.c of this folder share. Private to them. */
+#ifndef PLUMB_VIEW_FLAME_PRIVATE_H
+#define PLUMB_VIEW_FLAME_PRIVATE_H
+
+#include <regex.h>
+
+#include "view/flame.h"
+
+/* Frames that no profile has: the root, and the two trees of phases apart. */
+#define PLUMB_FLAME_ROOT_FRAME PLUMB_NONE
+#define PLUMB_FLAME_FORWARD_FRAME (PLUMB_NONE - 1)
+#define PLUMB_FLAME_BACKWARD_FRAME (PLUMB_NONE - 2)
+
+/* ---- a tree while it is made ---- */
+
+struct plumb_flame_node {
+	uint32_t parent; /* comes before it; PLUMB_NONE: it is node 0, the root */
+	uint32_t frame;
+	uint32_t context; /* the first of those that are merged here */
+	uint8_t marks;    /* PLUMB_CONTEXT_BACKWARD, PLUMB_CONTEXT_ACCUMULATION */
+	uint8_t flags;    /* PLUMB_FLAME_HAS_FINDING, PLUMB_FLAME_IS_FUSED */
+	int64_t self;
+	double mass; /* what makes it wide, without its children */
+};
+
+struct plumb_flame_tree {
+	struct plumb_flame_node *nodes;
+	uint32_t count, room;
+	uint32_t *slots; /* a hash table of nodes by (parent, frame, marks); 0: empty */
+	uint32_t slot_count;
+	uint32_t cut_depth; /* from this depth on callers are left out; 0: none are */
+};
+
+/* Makes the root, with room for ROOM nodes at first. Negative: no memory. Free it in any case. */
+int plumb_flame_tree_new(struct plumb_flame_tree *tree, uint32_t room);
+void plumb_flame_tree_free(struct plumb_flame_tree *tree);
+/* The child of PARENT with FRAME and MARKS, made if it is missing. PLUMB_NONE: no memory. */
+uint32_t plumb_flame_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame,
+                           uint8_t marks, uint32_t context);
+/* Adds to what NODE holds itself. */
+void plumb_flame_add(struct plumb_flame_node *node, int64_t self, double mass);
+/* A + B, the greatest or the least number if that is too much. */
+static inline int64_t
+plumb_flame_sum(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b < 0 ? INT64_MIN + 1 : INT64_MAX;
+}
+
+/* The contexts of a profile as a tree of frames that are shown. OWNER gets for each context the
+ * node that holds its values (with phases apart, that of its own phase). SKIP has 1 for frames that
+ * are hidden. Negative: no memory. */
+struct plumb_flame_source {
+	const struct plumb_profile *profile;
+	const struct plumb_flame_query *query;
+	uint32_t metric;
+	const unsigned char *skip;
+};
+int plumb_flame_project(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
+                        uint32_t *owner);
+/* The same with PLUMB_FLAME_…'s `collapse`, below TOP. */
+int plumb_flame_collapse(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
+                         uint32_t top, uint32_t *owner);
+
+/* Trees made of BASE. Negative: no memory. */
+int plumb_flame_invert(const struct plumb_flame_tree *base, struct plumb_flame_tree *tree);
+int plumb_flame_callers(const struct plumb_flame_tree *base, uint32_t frame,
+                        struct plumb_flame_tree *tree);
+int plumb_flame_callees(const struct plumb_flame_tree *base, uint32_t frame,
+                        struct plumb_flame_tree *tree);
+
+/* ---- a tree that is ready ---- */
+
+struct plumb_flame_search {
+	char *text;           /* what was searched; NULL: nothing yet */
+	unsigned char *flags; /* by node: PLUMB_FLAME_MATCHES, PLUMB_FLAME_MATCHES_BELOW */
+	int64_t *matched;     /* by node: the value of what matches in it, counted once */
+};
+
+/* What details of nodes need. */
+struct plumb_flame_base {
+	struct plumb_flame_tree tree; /* of the contexts, without slots; no nodes: not made yet */
+	uint32_t *owner;              /* by context: its node in that */
+	char *user_code;              /* the rule by which these two were made, or NULL */
+	unsigned char *user;          /* by frame: your code */
+	uint32_t *user_of;            /* by context: the frame of your code */
+};
+
+struct plumb_flame {
+	const struct plumb_profile *profile;
+	struct plumb_flame_query query; /* with texts of its own; without a range */
+	uint32_t metric;
+	uint32_t count;     /* of nodes, the root included */
+	uint32_t depths;    /* how many levels of nodes there are below the root */
+	uint32_t cut_depth; /* as in the tree */
+	/* By node. The children of a node are [child[node], child[node + 1]). */
+	uint32_t *parent, *child, *frame, *context;
+	unsigned char *marks, *flags;
+	int64_t *self, *value;
+	double *start, *width; /* as masses */
+	struct plumb_flame_search search;
+	struct plumb_flame_base base;
+};
+
+/* Makes the tree of the contexts that FLAME is made of. OWNER has a place for each context. Free
+ * BASE in any case. */
+int plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
+                          uint32_t *owner, struct plumb_error *error);
+
+void plumb_flame_base_free(struct plumb_flame_base *base);
+
+/* Puts TREE in order. Negative: no memory. */
+int plumb_flame_layout(struct plumb_flame *flame, const struct plumb_flame_tree *tree);
+
+/* Makes `search` that of TEXT. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+int plumb_flame_find(struct plumb_flame *flame, const char *text, struct plumb_error *error);
+void plumb_flame_search_free(struct plumb_flame_search *search);
+/* WHAT names the expression in the message. Free it with regfree if the result is 0. */
+int plumb_flame_compile(const char *text, const char *what, regex_t *expression,
+                        struct plumb_error *error);
+/* By frame: 1 if its file or its library matches. Malloced; NULL: no memory. */
+unsigned char *plumb_flame_of_files(const struct plumb_profile *profile, const regex_t *expression);
+
+/* The label of a node: the name of its frame, where a Python function is, and its marks. The result
+ * is TEXT or the profile's. */
+#define PLUMB_FLAME_LABEL_SIZE 1024
+const char *plumb_flame_label(const struct plumb_flame *flame, uint32_t node,
+                              char text[PLUMB_FLAME_LABEL_SIZE]);
+
+#endif

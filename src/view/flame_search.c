@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which frames an expression matches, and what the nodes of those hold. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/flame_private.h"
+
+#define LONGEST 200 /* of an expression: a long one may take very long to match */
+
+int
+plumb_flame_compile(const char *text, const char *what, regex_t *expression,
+                    struct plumb_error *error)
+{
+	char why[120];
+	int code;
+
+	if (strlen(text) > LONGEST)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "%s: the expression is too long; use at most %d bytes", what,
+		                  LONGEST);
+	code = regcomp(expression, text, REG_EXTENDED | REG_NOSUB);
+	if (!code)
+		return 0;
+	regerror(code, expression, why, sizeof why);
+	return plumb_fail(error, PLUMB_EUSAGE, "%s \"%s\": %s", what, text, why);
+}
+
+/* ---- texts, each matched once ---- */
+
+struct matcher {
+	const struct plumb_profile *profile;
+	const regex_t *expression;
+	unsigned char *known; /* by string: 0 not looked at, 1 no match, 2 a match */
+	uint32_t *library;    /* by string that is a build id or a path: the path */
+};
+
+static bool
+matches_string(struct matcher *m, uint32_t string)
+{
+	const char *text = plumb_text(m->profile, string);
+
+	if (!text)
+		return false;
+	if (!m->known[string])
+		m->known[string] = regexec(m->expression, text, 0, NULL, 0) ? 1 : 2;
+	return m->known[string] == 2;
+}
+
+static bool
+matches_library(struct matcher *m, const struct plumb_frame *frame)
+{
+	if (frame->kind != PLUMB_FRAME_NATIVE || frame->file >= m->profile->strings_count)
+		return false;
+	return matches_string(m, m->library[frame->file]);
+}
+
+static bool
+open_matcher(struct matcher *m, const struct plumb_profile *p, const regex_t *expression)
+{
+	*m = (struct matcher){
+		.profile = p,
+		.expression = expression,
+		.known = calloc(p->strings_count + (size_t)1, 1),
+		.library = malloc((p->strings_count + (size_t)1) * sizeof *m->library),
+	};
+	if (!m->known || !m->library)
+		return false;
+	memset(m->library, 0xff, (p->strings_count + (size_t)1) * sizeof *m->library);
+	for (uint32_t i = 0; i < p->code_objects_count; i++) {
+		const struct plumb_code_object *object = &p->code_objects[i];
+
+		if (object->build_id < p->strings_count)
+			m->library[object->build_id] = object->path;
+		if (object->path < p->strings_count)
+			m->library[object->path] = object->path;
+	}
+	return true;
+}
+
+static void
+close_matcher(struct matcher *m)
+{
+	free(m->known);
+	free(m->library);
+}
+
+unsigned char *
+plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
+{
+	unsigned char *found = calloc(p->frames_count + (size_t)1, 1);
+	struct matcher m;
+
+	if (!open_matcher(&m, p, expression) || !found) {
+		free(found);
+		found = NULL;
+	}
+	for (uint32_t f = 0; found && f < p->frames_count; f++) {
+		const struct plumb_frame *frame = &p->frames[f];
+		bool own = frame->kind != PLUMB_FRAME_MODULE && matches_string(&m, frame->file);
+
+		found[f] =
+			own || matches_string(&m, frame->source_file) || matches_library(&m, frame);
+	}
+	close_matcher(&m);
+	return found;
+}
+
+/* ---- the search ---- */
+
+static bool
+matches_place(const struct matcher *m, uint32_t file, uint32_t line)
+{
+	const char *text = plumb_text(m->profile, file);
+	char where[1200];
+
+	if (!text || !*text)
+		return false;
+	snprintf(where, sizeof where, "%s:%" PRIu32, text, line);
+	return !regexec(m->expression, where, 0, NULL, 0);
+}
+
+/* As the filter of a report. */
+static bool
+matches_frame(struct matcher *m, uint32_t frame)
+{
+	const struct plumb_frame *f = &m->profile->frames[frame];
+
+	return matches_string(m, f->name) || matches_string(m, f->display) ||
+	       matches_library(m, f) || matches_place(m, f->file, f->line) ||
+	       matches_place(m, f->source_file, f->source_line);
+}
+
+void
+plumb_flame_search_free(struct plumb_flame_search *search)
+{
+	free(search->text);
+	free(search->flags);
+	free(search->matched);
+	*search = (struct plumb_flame_search){ 0 };
+}
+
+/* From the last node to the first, so that children come before their parent. */
+static void
+add_matches(const struct plumb_flame *f, struct plumb_flame_search *search)
+{
+	for (uint32_t n = f->count; n-- > 1;) {
+		unsigned char *above = &search->flags[f->parent[n]];
+		int64_t *whole = &search->matched[f->parent[n]];
+
+		if (search->flags[n] & PLUMB_FLAME_MATCHES)
+			search->matched[n] = f->value[n];
+		if (search->flags[n])
+			*above |= PLUMB_FLAME_MATCHES_BELOW;
+		*whole = plumb_flame_sum(*whole, search->matched[n]);
+	}
+}
+
+static int
+search_nodes(const struct plumb_flame *f, const regex_t *expression,
+             struct plumb_flame_search *search)
+{
+	const struct plumb_profile *p = f->profile;
+	/* By frame: 0 no node has it, 1 no match, 2 a match. */
+	unsigned char *known = calloc(p->frames_count + (size_t)1, 1);
+	struct matcher m;
+	bool ok;
+
+	search->flags = calloc(f->count + (size_t)1, 1);
+	search->matched = calloc(f->count + (size_t)1, sizeof *search->matched);
+	ok = open_matcher(&m, p, expression) && known && search->flags && search->matched;
+	for (uint32_t n = 1; ok && n < f->count; n++)
+		if (f->frame[n] < p->frames_count)
+			known[f->frame[n]] = 1;
+	/* Frames in their own order, in which their texts lie in memory. */
+	for (uint32_t i = 0; ok && i < p->frames_count; i++)
+		if (known[i] && matches_frame(&m, i))
+			known[i] = 2;
+	for (uint32_t n = 1; ok && n < f->count; n++)
+		if (f->frame[n] < p->frames_count && known[f->frame[n]] == 2)
+			search->flags[n] = PLUMB_FLAME_MATCHES;
+	if (ok)
+		add_matches(f, search);
+	close_matcher(&m);
+	free(known);
+	return ok ? 0 : PLUMB_ESYSTEM;
+}
+
+int
+plumb_flame_find(struct plumb_flame *f, const char *text, struct plumb_error *error)
+{
+	struct plumb_flame_search search = { 0 };
+	regex_t expression;
+	int code;
+
+	if (f->search.text && !strcmp(f->search.text, text))
+		return 0;
+	code = plumb_flame_compile(text, "search", &expression, error);
+	if (code)
+		return code;
+	search.text = strdup(text);
+	code = search.text ? search_nodes(f, &expression, &search) : PLUMB_ESYSTEM;
+	regfree(&expression);
+	if (code) {
+		plumb_flame_search_free(&search);
+		return plumb_fail_memory(error, "for the search");
+	}
+	plumb_flame_search_free(&f->search);
+	f->search = search;
+	return 0;
+}

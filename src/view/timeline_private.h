@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files timeline*.c of this folder share. Private to them. */
+#ifndef PLUMB_VIEW_TIMELINE_PRIVATE_H
+#define PLUMB_VIEW_TIMELINE_PRIVATE_H
+
+#include "analyze/iterations.h"
+#include "model/launches.h"
+#include "view/timeline.h"
+
+/* Spans [first, end) do not overlap, and are in order of time. */
+struct plumb_lane_row {
+	uint32_t first, end;
+};
+
+/* The spans of a lane that have one frame: places [first, end) in `by_name`, by their starts. */
+struct plumb_lane_name {
+	uint32_t frame, first, end;
+};
+
+struct plumb_lane {
+	uint32_t track;
+	uint32_t row, row_count;
+	uint32_t name, name_count;
+	uint32_t first, end; /* its spans */
+	int64_t start_ns, end_ns;
+	bool newest; /* of the newest GPU work */
+};
+
+struct plumb_lanes {
+	const struct plumb_profile *profile;
+	bool of_day;              /* times are those of day, since hosts differ */
+	int64_t base_ns;          /* the start of the run, from which times count */
+	uint32_t left_out;        /* spans whose times cannot be */
+	struct plumb_lane *lanes; /* in order of display */
+	uint32_t lane_count;
+	uint32_t *lane_of; /* by track: its lane, or PLUMB_NONE */
+	struct plumb_lane_row *rows;
+	uint32_t row_count, row_room;
+	struct plumb_lane_name *names;
+	uint32_t name_count, name_room;
+	/* By span, row by row. */
+	uint32_t count;
+	int64_t *start, *end;
+	uint32_t *source; /* of the profile's spans; after those, of its newest work */
+	/* Each lane has its spans by frame, then start, and their times added up until there. */
+	uint32_t *by_name;
+	uint64_t *sum; /* one more */
+	/* Found when they are asked for. */
+	bool has_launches, has_bands;
+	struct plumb_launches launches;
+	struct plumb_iterations found, host;
+};
+
+/* TIME_NS of TRACK's host on the clock of all lanes; PLUMB_UNKNOWN. */
+int64_t plumb_lane_time(const struct plumb_lanes *lanes, uint32_t track, int64_t time_ns);
+/* The span with that number in `source`, with times of that clock. */
+struct plumb_span plumb_lane_span(const struct plumb_lanes *lanes, uint32_t source);
+static inline uint32_t
+plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
+{
+	const struct plumb_profile *p = lanes->profile;
+	uint32_t context = source < p->spans_count ? p->spans[source].context
+	                                           : p->work[source - p->spans_count].context;
+
+	return p->contexts[context].frame;
+}
+
+/* Puts spans SOURCES, which are COUNT and in order of time, into rows of LANE, and into `by_name`.
+ * Negative: no memory. */
+int plumb_lane_fill(struct plumb_lanes *lanes, struct plumb_lane *lane, const uint32_t *sources,
+                    uint32_t count);
+
+/* What is asked for, with times of the host's clock. */
+struct plumb_lanes_asked {
+	struct plumb_lanes *lanes;
+	const struct plumb_lanes_range *range;
+	unsigned char *wanted; /* by lane */
+	int64_t from, to;
+	int64_t pixel; /* ns; 0: nothing is merged */
+};
+
+/* Rows of an answer whose columns are there. Negative: no memory. */
+void plumb_lanes_add_spans(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+int plumb_lanes_add_arrows(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+int plumb_lanes_add_sums(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+int plumb_lanes_add_bands(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// A flame graph over the typed arrays of an answer. Boxes lie by depth, then from left to right, so that each row is found by halving.
+// All edges are on whole device pixels, and boxes below one pixel become one.
+import type { Table } from "../protocol/columns";
+import { type Palette } from "./colours";
+import { fit, prepareText } from "./text";
+import { short, visible } from "./words";
+
+export const FINDING = 1, MATCH = 2, FUSED = 4, MATCH_BELOW = 8;
+export const ROW = 20; // CSS pixels of a row
+
+export interface View {
+	x0: number;
+	x1: number;
+	/** CSS pixels that are scrolled out at the top. */
+	top: number;
+}
+
+export class Flame {
+	readonly rows: number;
+	readonly count: number;
+	readonly node: Int32Array;
+	readonly parent: Int32Array;
+	readonly depth: Int32Array;
+	readonly x0: Float64Array;
+	readonly x1: Float64Array;
+	readonly layer: Int32Array;
+	readonly value: Float64Array;
+	readonly self: Float64Array;
+	readonly many: Int32Array;
+	readonly flags: Int32Array;
+	readonly frame: Int32Array;
+	readonly total: { value: number; self: number; unit: string; metric: string; matched: number; depth: number; nodes: number };
+	/** The first box of each depth, and the end of the last. */
+	readonly start: Int32Array;
+	private readonly labels: (string | undefined)[];
+
+	/** `range` and `px` are those of the query: what the answer covers and how finely. */
+	constructor(private readonly table: Table, total: Table, readonly range: [number, number], readonly px: number) {
+		const integers = (name: string, unknown = -1) => table.column(name).integers(unknown);
+		this.count = table.rows;
+		this.node = integers("node");
+		this.parent = integers("parent");
+		this.depth = integers("depth", 0);
+		this.x0 = table.column("x0").numbers();
+		this.x1 = table.column("x1").numbers();
+		this.layer = integers("layer", 5);
+		this.value = table.column("value").numbers();
+		this.self = table.column("self").numbers();
+		this.many = integers("many", 1);
+		this.flags = integers("flags", 0);
+		this.frame = integers("frame");
+		const one = (name: string) => total.column(name).number(0);
+		this.total = { value: one("value"), self: one("self"), matched: one("matched"), depth: one("depth"), nodes: one("nodes"),
+			unit: total.column("unit").text(0), metric: total.column("metric").text(0) };
+		this.rows = this.count ? (this.depth[this.count - 1] as number) + 1 : 0;
+		this.start = new Int32Array(this.rows + 1);
+		for (let box = this.count - 1; box >= 0; box--) this.start[this.depth[box] as number] = box;
+		this.start[this.rows] = this.count;
+		for (let row = this.rows - 1; row >= 0; row--) {
+			if (this.depth[this.start[row] as number] !== row) this.start[row] = this.start[row + 1] as number;
+		}
+		this.labels = new Array<string | undefined>(this.count);
+	}
+
+	name(box: number): string {
+		return visible(this.table.column("name").text(box));
+	}
+
+	label(box: number): string {
+		const kept = this.labels[box];
+		if (kept !== undefined) return kept;
+		const text = short(this.name(box));
+		this.labels[box] = text;
+		return text;
+	}
+
+	/** The first box of a row that ends right of x. */
+	first(row: number, x: number): number {
+		let low = this.start[row] as number, high = this.start[row + 1] as number;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if ((this.x1[middle] as number) > x) high = middle;
+			else low = middle + 1;
+		}
+		return low;
+	}
+
+	/** The box at a place, or -1. */
+	at(row: number, x: number): number {
+		if (row < 0 || row >= this.rows) return -1;
+		const box = this.first(row, x);
+		return box < (this.start[row + 1] as number) && (this.x0[box] as number) <= x ? box : -1;
+	}
+
+	/** Marks what a search matches, where no server does. Returns false if the expression is broken. */
+	search(text: string): boolean {
+		let pattern: RegExp;
+		try {
+			pattern = new RegExp(text);
+		} catch {
+			return false;
+		}
+		let matched = 0, end = new Float64Array(0); // where the boxes of the row above that match, or lie below one that does, begin and end
+		for (let row = 0; row < this.rows; row++) {
+			const ends: number[] = [];
+			let at = 0;
+			for (let box = this.start[row] as number; box < (this.start[row + 1] as number); box++) {
+				const middle = ((this.x0[box] as number) + (this.x1[box] as number)) / 2;
+				while (at < end.length && (end[at + 1] as number) < middle) at += 2;
+				const isBelow = at < end.length && (end[at] as number) <= middle;
+				const isMatch = pattern.test(this.name(box));
+				if (isMatch) this.flags[box] = (this.flags[box] as number) | MATCH;
+				if (isMatch && !isBelow) matched += this.value[box] as number;
+				if (isMatch || isBelow) ends.push(this.x0[box] as number, this.x1[box] as number);
+			}
+			end = Float64Array.from(ends);
+		}
+		this.total.matched = matched;
+		return true;
+	}
+
+	find(node: number): number {
+		return node < 0 ? -1 : this.node.indexOf(node);
+	}
+
+	/** The box that a box stands on, or -1. */
+	parentOf(box: number): number {
+		const row = (this.depth[box] as number) - 1;
+		return row < 0 ? -1 : this.at(row, ((this.x0[box] as number) + (this.x1[box] as number)) / 2);
+	}
+
+	/** The largest box on a box, or -1. */
+	childOf(box: number): number {
+		const row = (this.depth[box] as number) + 1;
+		if (row >= this.rows) return -1;
+		let best = -1;
+		for (let child = this.first(row, this.x0[box] as number); child < (this.start[row + 1] as number); child++) {
+			if ((this.x0[child] as number) >= (this.x1[box] as number) - 1e-12) break;
+			if (best < 0 || (this.value[child] as number) > (this.value[best] as number)) best = child;
+		}
+		return best;
+	}
+
+	/** The next box of the row to the left (-1) or right (1), or -1. */
+	besides(box: number, way: number): number {
+		const next = box + way;
+		return next >= 0 && next < this.count && this.depth[next] === this.depth[box] ? next : -1;
+	}
+}
+
+export interface Marks {
+	/** The node that is selected, and the box under the pointer; -1: none. */
+	selected: number;
+	hovered: number;
+	searching: boolean;
+}
+
+export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, palette: Palette, marks: Marks): void {
+	const context = canvas.getContext("2d", { alpha: false });
+	if (!context) return;
+	const ratio = window.devicePixelRatio || 1, width = canvas.width, height = canvas.height;
+	context.setTransform(1, 0, 0, 1, 0, 0);
+	context.fillStyle = palette.background;
+	context.fillRect(0, 0, width, height);
+	const row = Math.round(ROW * ratio), scale = width / (view.x1 - view.x0), top = Math.round(view.top * ratio);
+	const firstRow = Math.max(0, Math.floor(top / row)), lastRow = Math.min(flame.rows, Math.ceil((top + height) / row));
+	const named: number[] = [];
+	for (let depth = firstRow; depth < lastRow; depth++) {
+		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio);
+	}
+	drawMarks(context, flame, view, scale, row, top, palette, marks, ratio, width);
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	prepareText(context);
+	context.fillStyle = palette.text;
+	for (const box of named) {
+		const left = Math.max(0, ((flame.x0[box] as number) - view.x0) * scale), right = Math.min(width, ((flame.x1[box] as number) - view.x0) * scale);
+		const text = fit(flame.label(box), (right - left) / ratio - 8);
+		if (text) context.fillText(text, left / ratio + 4, ((flame.depth[box] as number) * row - top + row / 2) / ratio);
+	}
+}
+
+function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number, view: View, scale: number, width: number, y: number, height: number,
+	palette: Palette, searching: boolean, named: number[], ratio: number): void {
+	const end = flame.start[depth + 1] as number, wide = 26 * ratio;
+	let colour = "", left = 0, right = -1; // the run of narrow boxes of one colour that is not drawn yet
+	for (let box = flame.first(depth, view.x0); box < end; box++) {
+		const x0 = ((flame.x0[box] as number) - view.x0) * scale;
+		if (x0 >= width) break;
+		const x1 = ((flame.x1[box] as number) - view.x0) * scale;
+		const a = Math.max(0, Math.round(x0));
+		let b = Math.min(width, Math.round(x1));
+		if (b <= a) b = a + 1;
+		if (b <= right) continue; // narrower than a pixel, and that pixel is drawn
+		const own = (searching && !((flame.flags[box] as number) & MATCH) ? palette.dim : palette.layers)[flame.layer[box] as number] ?? (palette.layers[5] as string);
+		if (b - a < 3 && own === colour && a <= right) {
+			right = b;
+			continue;
+		}
+		if (right > left) {
+			context.fillStyle = colour;
+			context.fillRect(left, y, right - left, height);
+		}
+		colour = own;
+		left = Math.max(a, right);
+		right = b;
+		if (b - a >= 3) {
+			// A gap of one pixel parts it from the next one.
+			context.fillStyle = own;
+			context.fillRect(left, y, b - 1 - left, height);
+			left = right;
+			if (b - a >= wide) named.push(box);
+		}
+	}
+	if (right > left) {
+		context.fillStyle = colour;
+		context.fillRect(left, y, right - left, height);
+	}
+}
+
+function drawMarks(context: CanvasRenderingContext2D, flame: Flame, view: View, scale: number, row: number, top: number, palette: Palette, marks: Marks,
+	ratio: number, width: number): void {
+	const size = Math.round(6 * ratio);
+	const first = Math.max(0, Math.floor(top / row)), last = Math.min(flame.rows, Math.ceil((top + context.canvas.height) / row));
+	context.fillStyle = palette.mark;
+	for (let depth = first; depth < last; depth++) {
+		const end = flame.start[depth + 1] as number;
+		for (let box = flame.first(depth, view.x0); box < end && (flame.x0[box] as number) < view.x1; box++) {
+			if (!((flame.flags[box] as number) & FINDING)) continue;
+			const b = Math.min(width, Math.round(((flame.x1[box] as number) - view.x0) * scale)) - 1, y = depth * row - top;
+			const a = Math.max(0, Math.round(((flame.x0[box] as number) - view.x0) * scale));
+			const wide = Math.min(size, Math.max(2, b - a));
+			context.beginPath();
+			context.moveTo(b - wide, y);
+			context.lineTo(b, y);
+			context.lineTo(b, y + wide);
+			context.fill();
+		}
+	}
+	for (const [box, thick] of [[marks.hovered, 1], [flame.find(marks.selected), 2]] as const) {
+		if (box < 0 || box >= flame.count) continue;
+		const line = Math.max(1, Math.round(thick * ratio));
+		const a = Math.round(((flame.x0[box] as number) - view.x0) * scale), b = Math.round(((flame.x1[box] as number) - view.x0) * scale);
+		if (b < 0 || a > width) continue;
+		context.strokeStyle = palette.select;
+		context.lineWidth = line;
+		context.strokeRect(Math.max(-line, a) + line / 2, (flame.depth[box] as number) * row - top + line / 2, Math.max(2, Math.min(width + line, b) - Math.max(-line, a)) - line, row - 1 - line);
+	}
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tracks of spans over time: where each lies, and how they are drawn.
+import type { Table } from "../protocol/columns";
+import type { Palette } from "./colours";
+import { fit, prepareText } from "./text";
+import { amount, short, visible } from "./words";
+
+export const LINE = 18, HEADER = 20, AXIS = 24, GAP = 6;
+
+export interface TrackRow {
+	track: number;
+	name: string;
+	kind: string;
+	rank: number | null;
+	process: number | null;
+	depth: number;
+	start: number;
+	end: number;
+	spans: number;
+	source: string;
+	/** CSS pixels from the top of all tracks. */
+	top: number;
+}
+
+export function readTracks(table: Table): TrackRow[] {
+	const column = (name: string) => table.column(name), known = (name: string, row: number) => (column(name).isKnown(row) ? column(name).number(row) : null);
+	let top = 0;
+	return Array.from({ length: table.rows }, (_, row) => {
+		const depth = Math.max(1, column("depth").number(row) || 1);
+		const made: TrackRow = { track: column("track").number(row), name: visible(column("name").text(row)), kind: column("kind").text(row), rank: known("rank", row),
+			process: known("process", row), depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
+			source: column("source").text(row), top };
+		top += HEADER + depth * LINE + GAP;
+		return made;
+	});
+}
+
+export function heightOf(tracks: TrackRow[]): number {
+	const last = tracks[tracks.length - 1];
+	return last ? last.top + HEADER + last.depth * LINE + GAP : 0;
+}
+
+export class Spans {
+	readonly count: number;
+	readonly track: Int32Array;
+	readonly depth: Int32Array;
+	readonly start: Float64Array;
+	readonly end: Float64Array;
+	readonly layer: Int32Array;
+	readonly many: Int32Array;
+	/** The spans of a line of a track, by their starts. */
+	private readonly lines = new Map<number, Int32Array>();
+
+	constructor(private readonly table: Table, readonly range: [number, number], readonly px: number) {
+		this.count = table.rows;
+		this.track = table.column("track").integers();
+		this.depth = table.column("depth").integers(0);
+		this.start = table.column("start").numbers();
+		this.end = table.column("end").numbers();
+		this.layer = table.column("layer").integers(5);
+		this.many = table.column("many").integers(1);
+		const lists = new Map<number, number[]>();
+		for (let span = 0; span < this.count; span++) {
+			const key = (this.track[span] as number) * 65536 + (this.depth[span] as number);
+			const list = lists.get(key);
+			if (list) list.push(span);
+			else lists.set(key, [span]);
+		}
+		for (const [key, list] of lists) this.lines.set(key, Int32Array.from(list).sort((a, b) => (this.start[a] as number) - (this.start[b] as number)));
+	}
+
+	line(track: number, depth: number): Int32Array {
+		return this.lines.get(track * 65536 + depth) ?? new Int32Array();
+	}
+
+	/** The place in a line of the first span that ends after a time. */
+	first(line: Int32Array, time: number): number {
+		let low = 0, high = line.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if ((this.end[line[middle] as number] as number) > time) high = middle;
+			else low = middle + 1;
+		}
+		return low;
+	}
+
+	at(track: number, depth: number, time: number): number {
+		const line = this.line(track, depth), span = line[this.first(line, time)];
+		return span !== undefined && (this.start[span] as number) <= time ? span : -1;
+	}
+
+	name(span: number): string {
+		return visible(this.table.column("name").text(span));
+	}
+}
+
+export interface Bands {
+	number: Float64Array;
+	start: Float64Array;
+	end: Float64Array;
+}
+
+/** The iterations of the outermost level, by track. */
+export function readBands(table: Table): Map<number, Bands> {
+	const [track, level, number, start, end] = ["track", "level", "number", "start", "end"].map((name) => table.column(name).numbers()) as
+		[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array];
+	const rows = new Map<number, number[]>();
+	for (let row = 0; row < table.rows; row++) {
+		if (level[row]) continue;
+		const list = rows.get(track[row] as number);
+		if (list) list.push(row);
+		else rows.set(track[row] as number, [row]);
+	}
+	const made = new Map<number, Bands>();
+	for (const [id, list] of rows) {
+		const order = Int32Array.from(list).sort((a, b) => (start[a] as number) - (start[b] as number));
+		const pick = (from: Float64Array) => Float64Array.from(order, (row) => from[row] as number);
+		made.set(id, { number: pick(number), start: pick(start), end: pick(end) });
+	}
+	return made;
+}
+
+export interface Extra {
+	/** Iterations by track, each by their starts. */
+	bands: Map<number, Bands>;
+	arrows: { fromTrack: number; from: number; toTrack: number; to: number }[];
+	selected: { track: number; depth: number; start: number; end: number } | null;
+	measure: [number, number] | null;
+	/** Times are shown from here. */
+	origin: number;
+}
+
+const ARROWS_MOST = 60;
+
+export interface Place {
+	t0: number;
+	t1: number;
+	top: number;
+	/** Where the names of the tracks end, in CSS pixels. */
+	left: number;
+}
+
+export function trackAt(tracks: TrackRow[], y: number): TrackRow | undefined {
+	return tracks.find((track) => y >= track.top && y < track.top + HEADER + track.depth * LINE);
+}
+
+export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], spans: Spans | null, place: Place, palette: Palette, extra: Extra): void {
+	const context = canvas.getContext("2d", { alpha: false });
+	if (!context) return;
+	const ratio = window.devicePixelRatio || 1, width = canvas.width / ratio, height = canvas.height / ratio;
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	prepareText(context);
+	context.textAlign = "left";
+	context.fillStyle = palette.background;
+	context.fillRect(0, 0, width, height);
+	const scale = (width - place.left) / (place.t1 - place.t0), snap = (value: number) => Math.round(value * ratio) / ratio;
+	const x = (time: number) => place.left + (time - place.t0) * scale;
+	const y = (track: TrackRow) => AXIS + track.top - place.top;
+	context.save();
+	context.beginPath();
+	context.rect(place.left, AXIS, width - place.left, height - AXIS);
+	context.clip();
+	for (const track of tracks) {
+		const top = y(track);
+		if (top > height || top + HEADER + track.depth * LINE < AXIS) continue;
+		drawBands(context, extra.bands.get(track.track), track, top, place, x, palette);
+		if (spans) for (let depth = 0; depth < track.depth; depth++) drawLine(context, spans, spans.line(track.track, depth), place, x, snap, top + HEADER + depth * LINE, palette, ratio, width);
+	}
+	drawArrows(context, extra, tracks, x, y, palette);
+	if (extra.selected) {
+		const track = tracks.find((one) => one.track === extra.selected?.track), { depth, start } = extra.selected;
+		const span = track && spans ? spans.at(track.track, depth, start) : -1;
+		if (track && spans && span >= 0) {
+			context.strokeStyle = palette.select;
+			context.lineWidth = 2;
+			const a = Math.max(place.left - 2, x(spans.start[span] as number)), b = Math.min(width + 2, x(spans.end[span] as number));
+			context.strokeRect(a, y(track) + HEADER + depth * LINE, Math.max(2, b - a), LINE - 2);
+		}
+	}
+	context.restore();
+	drawAxis(context, place, width, x, palette, extra.origin);
+	drawNames(context, tracks, place, height, y, palette);
+	if (extra.measure) {
+		const a = x(Math.min(...extra.measure)), b = x(Math.max(...extra.measure));
+		context.fillStyle = palette.select;
+		context.globalAlpha = 0.15;
+		context.fillRect(a, 0, b - a, height);
+		context.globalAlpha = 1;
+		context.fillRect(a, 0, 1, height);
+		context.fillRect(b, 0, 1, height);
+		context.fillText(amount(Math.abs(extra.measure[1] - extra.measure[0]), "ns"), Math.max(place.left, a) + 4, AXIS + 10);
+	}
+}
+
+function drawLine(context: CanvasRenderingContext2D, spans: Spans, line: Int32Array, place: Place, x: (time: number) => number, snap: (value: number) => number, y: number,
+	palette: Palette, ratio: number, width: number): void {
+	let right = -1, colour = "";
+	for (let at = spans.first(line, place.t0); at < line.length; at++) {
+		const span = line[at] as number;
+		if ((spans.start[span] as number) > place.t1) break;
+		const from = Math.max(place.left, snap(x(spans.start[span] as number)));
+		const to = Math.min(width, Math.max(from + 1 / ratio, snap(x(spans.end[span] as number))));
+		if (to <= right) continue; // that pixel is drawn
+		right = to;
+		const own = palette.layers[spans.layer[span] as number] ?? (palette.layers[5] as string);
+		if (own !== colour) context.fillStyle = colour = own;
+		context.fillRect(from, y, to - from > 3 ? to - from - 1 / ratio : to - from, LINE - 2);
+		if (to - from > 28) {
+			const text = fit(short(spans.name(span)), to - from - 6);
+			if (text) {
+				context.fillStyle = palette.text;
+				context.fillText(text, from + 3, y + LINE / 2 - 1);
+				colour = "";
+			}
+		}
+	}
+}
+
+function drawBands(context: CanvasRenderingContext2D, bands: Bands | undefined, track: TrackRow, top: number, place: Place, x: (time: number) => number, palette: Palette): void {
+	if (!bands) return;
+	let low = 0, high = bands.end.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((bands.end[middle] as number) > place.t0) high = middle;
+		else low = middle + 1;
+	}
+	const pixel = (place.t1 - place.t0) / 1000;
+	for (let at = low, right = -Infinity; at < bands.start.length && (bands.start[at] as number) < place.t1; at++) {
+		if ((bands.end[at] as number) - right < pixel) continue; // it would lie on the one before
+		right = bands.end[at] as number;
+		const number = bands.number[at] as number, a = x(bands.start[at] as number), b = x(right);
+		context.fillStyle = palette.line;
+		context.globalAlpha = number % 2 ? 0.28 : 0.12;
+		context.fillRect(a, top, Math.max(1, b - a), HEADER + track.depth * LINE);
+		context.globalAlpha = 1;
+		context.fillStyle = palette.quiet;
+		if (b - a > 34) context.fillText(String(number), Math.max(a, 0) + 3, top + HEADER / 2);
+	}
+}
+
+function drawArrows(context: CanvasRenderingContext2D, extra: Extra, tracks: TrackRow[], x: (time: number) => number, y: (track: TrackRow) => number, palette: Palette): void {
+	const rows = new Map(tracks.map((track) => [track.track, track]));
+	context.strokeStyle = palette.mark;
+	context.lineWidth = 1;
+	context.globalAlpha = 0.7;
+	context.beginPath();
+	// Many arrows cover each other and what is below them: then only those of the selected span are drawn.
+	const { selected } = extra, isOf = (track: number, time: number) => selected?.track === track && time >= selected.start && time <= selected.end;
+	const drawn = extra.arrows.length <= ARROWS_MOST ? extra.arrows : extra.arrows.filter((arrow) => isOf(arrow.fromTrack, arrow.from) || isOf(arrow.toTrack, arrow.to));
+	for (const arrow of drawn) {
+		const from = rows.get(arrow.fromTrack), to = rows.get(arrow.toTrack);
+		if (!from || !to) continue;
+		const a = x(arrow.from), b = x(arrow.to), top = y(from) + HEADER + LINE / 2, bottom = y(to) + HEADER + 2;
+		context.moveTo(a, top);
+		context.bezierCurveTo(a, (top + bottom) / 2, b, (top + bottom) / 2, b, bottom);
+	}
+	context.stroke();
+	context.globalAlpha = 1;
+}
+
+function drawAxis(context: CanvasRenderingContext2D, place: Place, width: number, x: (time: number) => number, palette: Palette, origin: number): void {
+	context.fillStyle = palette.background;
+	context.fillRect(0, 0, width, AXIS);
+	const wanted = ((place.t1 - place.t0) / Math.max(1, width - place.left)) * 110, power = 10 ** Math.floor(Math.log10(wanted));
+	const step = [1, 2, 5, 10].map((part) => part * power).find((one) => one >= wanted) ?? 10 * power;
+	for (let time = origin + Math.ceil((place.t0 - origin) / step) * step; time < place.t1; time += step) {
+		context.fillStyle = palette.line;
+		context.fillRect(Math.round(x(time)), AXIS - 6, 1, 6);
+		context.fillStyle = palette.quiet;
+		context.fillText(amount(Math.round(time - origin), "ns"), x(time) + 3, AXIS / 2);
+	}
+	context.fillStyle = palette.line;
+	context.fillRect(0, AXIS - 1, width, 1);
+}
+
+function drawNames(context: CanvasRenderingContext2D, tracks: TrackRow[], place: Place, height: number, y: (track: TrackRow) => number, palette: Palette): void {
+	context.save();
+	context.beginPath();
+	context.rect(0, AXIS, place.left, height);
+	context.clip();
+	context.fillStyle = palette.background;
+	context.fillRect(0, AXIS, place.left, height);
+	for (const track of tracks) {
+		if (y(track) > height) continue;
+		context.fillStyle = palette.text;
+		context.fillText(fit(track.name, place.left - 10), 4, y(track) + HEADER / 2);
+		context.fillStyle = palette.quiet;
+		const more = [track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
+		context.fillText(fit(more, place.left - 10), 4, y(track) + HEADER + LINE / 2);
+		context.fillStyle = palette.line;
+		context.fillRect(0, y(track) + HEADER + track.depth * LINE + GAP / 2, place.left, 1);
+	}
+	context.fillRect(place.left - 1, AXIS, 1, height);
+	context.restore();
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each page registers itself. The order is that of the tabs.
+import "./overview";
+import "./flame/page";
+import "./timeline/page";
+import "./iterations";
+import "./kernels";
+import "./layers";
+import "./compare";

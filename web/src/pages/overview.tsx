@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page Overview: what ran, where the time went, what plumb found, what it lost and what it cost.
+import { amount, fileName, percent, visible } from "../draw/words";
+import { canonical } from "../protocol/query";
+import type { Finding, LedgerRow, Overview } from "../protocol/types";
+import { common, useAnswer, useApp, type App } from "../state/app";
+import { StackedBar, type Part } from "../shell/bars";
+import { CsvButton, Waiting } from "../shell/parts";
+import { register } from "../shell/registry";
+import { windowWords } from "../shell/shell";
+
+const COLOUR_OF_PART = ["startup", "host", "computing", "communication", "rest", "waiting"];
+
+function OverviewPage() {
+	const app = useApp();
+	const query = common(app);
+	const loaded = useAnswer<Overview>(canonical("overview", query), (signal) => app.source.json<Overview>("overview", query, signal));
+	return <Waiting loaded={loaded}>{(overview) => <Shown overview={overview} app={app} />}</Waiting>;
+}
+
+function Shown({ overview, app }: { overview: Overview; app: App }) {
+	return (
+		<div class="page overview">
+			<WhatRan overview={overview} />
+			<section aria-labelledby="time">
+				<h2 id="time">Where the time went</h2>
+				<Picture overview={overview} app={app} />
+			</section>
+			<section aria-labelledby="found">
+				<div class="row"><h2 id="found">Findings</h2>
+					<CsvButton name="findings" answer="findings" query={common(app)} rows={() => [["severity", "title", "advice", "saving_ns"],
+						...overview.findings.map((one) => [one.severity, one.title, one.advice, one.saving_ns])]} /></div>
+				{overview.findings.length === 0 && <p>plumb found nothing that is worth a change.</p>}
+				<ol class="findings">{overview.findings.map((finding) => <Found key={finding.id} finding={finding} app={app} />)}</ol>
+			</section>
+			<section aria-labelledby="lost">
+				<h2 id="lost">What was recorded and dropped</h2>
+				<Ledger rows={overview.ledger} />
+			</section>
+			<section aria-labelledby="cost">
+				<h2 id="cost">What recording costs</h2>
+				<Cost overview={overview} />
+			</section>
+		</div>
+	);
+}
+
+function WhatRan({ overview }: { overview: Overview }) {
+	const { run, devices, processes } = overview;
+	const text = (key: string) => (run.environment[key] ? visible(run.environment[key]) : null);
+	const names = new Map<string, number>();
+	for (const device of devices) names.set(device.name ?? "GPU of unknown name", (names.get(device.name ?? "GPU of unknown name") ?? 0) + 1);
+	const facts: [string, string | null][] = [
+		["command", run.command === null ? null : visible(run.command)],
+		["wall time", amount(run.wall_ns, "ns")],
+		["exit code", run.exit_code === null ? "unknown" : String(run.exit_code)],
+		["started", text("run.started")],
+		["machine", [text("host.name"), text("host.cpu"), text("host.cpus") && `${text("host.cpus")} processors`].filter(Boolean).join(", ") || null],
+		["GPU", devices.length ? [...names].map(([name, count]) => `${count > 1 ? `${count} × ` : ""}${visible(name)}`).join(", ") : "not used"],
+		["processes", processes.length > 1 ? String(processes.length) : null],
+		["PyTorch", text("torch.version")],
+	];
+	return (
+		<section aria-labelledby="ran">
+			<h1 id="ran">{run.command ? visible(run.command.split(" ").map(fileName).join(" ")) : "Overview"}</h1>
+			<dl class="facts">{facts.filter(([, value]) => value).map(([key, value]) => <div key={key}><dt>{key}</dt><dd>{value}</dd></div>)}</dl>
+			<details><summary>Environment</summary>
+				<dl class="facts">{Object.entries(run.environment).map(([key, value]) => <div key={key}><dt>{visible(key)}</dt><dd>{visible(value)}</dd></div>)}</dl>
+			</details>
+		</section>
+	);
+}
+
+function Picture({ overview, app }: { overview: Overview; app: App }) {
+	const { run, windows, gpu_work: work, devices } = overview;
+	const link = (window: string) => app.link("flame", { window });
+	const whole = run.wall_ns ?? 0;
+	const parts: Part[] = windows.map((window) => ({ name: windowWords(window.name), value: window.wall_ns, href: link(window.name),
+		colour: window.main ? "loop" : window.name === "startup" || window.name === "rest" ? window.name : "other loop" }));
+	const left = whole - parts.reduce((sum, part) => sum + part.value, 0);
+	if (parts.length && left > 0) parts.push({ name: "before and after", colour: "idle", value: left });
+	const startup = windows.find((window) => window.parts?.length);
+	const main = windows.find((window) => window.main);
+	return <>
+		{whole > 0 && parts.length > 0 && <StackedBar title="The run" total={Math.max(whole, whole - left)} unit="ns" parts={parts} />}
+		{whole > 0 && parts.length === 0 && <p>The run took {amount(whole, "ns")}. plumb found no loop in it, so it is not divided.</p>}
+		{startup?.parts && <StackedBar title={`Of this, ${windowWords(startup.name)}`} total={startup.wall_ns} unit="ns"
+			parts={startup.parts.map((part, index) => ({ name: part.name, value: part.ns, colour: COLOUR_OF_PART[index % COLOUR_OF_PART.length] as string }))} />}
+		{main?.iteration?.mean_ns && main.iteration.devices.map((device) => {
+			const mean = main.iteration?.mean_ns ?? 0, busy = device.busy_ns ?? 0, wait = device.wait_ns ?? 0, copy = Math.min(busy, device.copy_ns ?? 0);
+			return <StackedBar key={device.device} title={`One iteration of the main loop, GPU ${device.device}`} total={mean} unit="ns"
+				note={`(mean of ${amount(main.iterations, null)}, standard deviation ${amount(main.iteration?.std_ns, "ns")})`}
+				parts={[
+					{ name: "GPU computes", colour: "computing", value: Math.max(0, busy - copy - wait), href: app.link("kernels", { window: "loop" }) },
+					{ name: "copies", colour: "copies", value: copy }, { name: "waits for other ranks", colour: "waiting", value: wait },
+					{ name: "GPU idles: the host has not given it work", colour: "idle", value: Math.max(0, mean - Math.max(busy, copy + wait)) },
+				]} />;
+		})}
+		{work.map((one, index) => <GpuBar key={index} one={one} name={devices.find((device) => device.id === one.device)?.name ?? "GPU"} />)}
+		{devices.length === 0 && <p>The program did not use a GPU.</p>}
+	</>;
+}
+
+function GpuBar({ one, name }: { one: Overview["gpu_work"][number]; name: string }) {
+	const hidden = one.hidden_ns ?? 0, waiting = one.waiting_ns ?? 0;
+	const communication = Math.max(0, (one.collectives_ns ?? 0) - hidden - waiting);
+	return <StackedBar title={`GPU ${one.device} (${visible(name)})${one.rank === null ? "" : `, rank ${one.rank}`}, from its first work to its last`}
+		total={one.whole_ns} unit="ns" note={one.from === "newest" ? "(the newest GPU work)" : ""} parts={[
+			{ name: "computes", colour: "computing", value: one.computing_ns ?? 0 },
+			{ name: "communication that nothing hides", colour: "communication", value: communication },
+			{ name: "waits for other ranks", colour: "waiting", value: waiting },
+			{ name: "copies", colour: "copies", value: one.copies_ns ?? 0 },
+			{ name: "idle", colour: "idle", value: one.idle_ns ?? 0 },
+		]} />;
+}
+
+function literal(text: string): string {
+	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/** Where a finding leads: its kernels, or its place in the flame graph. */
+function placeOf(finding: Finding, app: App): [string, string] | null {
+	const window: Record<string, string> = finding.window ? { window: finding.window } : {};
+	const names = finding.evidence["names"];
+	const last = finding.context[finding.context.length - 1];
+	if (last) return [app.link("flame", { ...window, search: `^${literal(last)}$` }), "Show it in the flame graph"];
+	if (Array.isArray(names) && names[0] && typeof (names[0] as { name?: unknown }).name === "string") {
+		return [app.link("kernels", { ...window, filter: (names[0] as { name: string }).name }), "Show the kernels"];
+	}
+	if (finding.rule === "iterations" || finding.id.includes("iteration")) return [app.link("iterations"), "Show the iterations"];
+	return null;
+}
+
+function Found({ finding, app }: { finding: Finding; app: App }) {
+	const place = placeOf(finding, app);
+	return (
+		<li>
+			<p><span class={`badge ${finding.severity}`}>{finding.severity}</span> <strong>{visible(finding.title)}</strong></p>
+			{finding.advice && <p>{visible(finding.advice)}</p>}
+			<p class="quiet">saving: {finding.saving_ns === null ? "unknown" : `at most ${amount(finding.saving_ns, "ns")}`}
+				{finding.saving_per_iteration_ns ? `, ${amount(finding.saving_per_iteration_ns, "ns")} an iteration` : ""}
+				{finding.confidence === null ? "" : `; confidence: ${percent(finding.confidence)}`}
+				{place && <>; <a href={place[0]}>{place[1]}</a></>}</p>
+		</li>
+	);
+}
+
+function Ledger({ rows }: { rows: LedgerRow[] }) {
+	const dropped = rows.filter((row) => (row.dropped ?? 0) > 0);
+	return <>
+		<p>{dropped.length === 0 ? "Nothing was dropped." : dropped.map((row) => `${amount(row.dropped, null)} ${visible(row.unit)} were dropped`).join("; ")}</p>
+		<details>
+			<summary>The whole ledger</summary>
+			<div class="wide" tabIndex={0} role="region" aria-label="Ledger">
+				<table>
+					<thead><tr><th scope="col">what</th><th scope="col">received</th><th scope="col">attributed</th><th scope="col">dropped</th><th scope="col">why</th></tr></thead>
+					<tbody>{rows.map((row, index) => (
+						<tr key={index}><th scope="row">{visible(row.unit)}</th><td>{amount(row.received, null)}</td><td>{amount(row.attributed, null)}</td>
+							<td>{amount(row.dropped, null)}</td>
+							<td class="why">{[row.reason, ...row.fates.map((fate) => `${amount(fate.count, null)}: ${fate.reason}`)].filter(Boolean).map((one) => visible(one as string)).join("; ")}</td></tr>))}</tbody>
+				</table>
+			</div>
+		</details>
+	</>;
+}
+
+function Cost({ overview }: { overview: Overview }) {
+	const { cost, overhead_ns } = overview.run;
+	const ratio = cost?.ratio;
+	return (
+		<p>
+			{ratio ? `The ${cost.kind === "estimate" ? "estimated" : "measured"} cost: with plumb it takes ${ratio.toFixed(3)} times as long${
+				cost.low && cost.high ? ` (between ${cost.low.toFixed(3)} and ${cost.high.toFixed(3)})` : ""}.` : `The cost of recording is unknown${cost?.why ? `: ${cost.why}` : ""}.`}
+			{" "}plumb's own time: {amount(overhead_ns, "ns")}.
+		</p>
+	);
+}
+
+register({ id: "overview", title: "Overview", key: "o", needs: {}, follows: [], make: OverviewPage });

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where answers come from: the server that sent the page, or the page itself.
+import { decompress } from "fzstd";
+import { readTables, type Table } from "./columns";
+import { canonical, type Query } from "./query";
+
+/** Why there is no answer, and the command that brings one. */
+export class NoAnswer extends Error {
+	constructor(message: string, readonly remedy: string | null, readonly status: number) {
+		super(message);
+	}
+}
+
+export interface Source {
+	/** The page holds its answers: there is no server. */
+	readonly isOffline: boolean;
+	json<T>(answer: string, query?: Query, signal?: AbortSignal): Promise<T>;
+	tables(answer: string, query?: Query, signal?: AbortSignal): Promise<Table[]>;
+	/** What was left out of an answer that the page holds. */
+	note(answer: string, query?: Query): string | null;
+	/** CSV of an answer, as text. */
+	csv(answer: string, query?: Query): Promise<string>;
+}
+
+export function openSource(): Source {
+	const index = document.getElementById("plumb-answers");
+	return index?.textContent ? new PageSource(JSON.parse(index.textContent) as PageIndex) : new ServerSource();
+}
+
+class ServerSource implements Source {
+	readonly isOffline = false;
+	private readonly kept = new Map<string, Promise<unknown>>();
+
+	json<T>(answer: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+		const key = canonical(answer, query);
+		const kept = this.kept.get(key);
+		if (kept) return kept as Promise<T>;
+		const made = this.fetch(key, signal).then((response) => response.json() as Promise<T>);
+		// A cancelled or failed answer is asked for again.
+		made.catch(() => this.kept.delete(key));
+		this.kept.set(key, made);
+		if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value as string);
+		return made;
+	}
+
+	async tables(answer: string, query: Query = {}, signal?: AbortSignal): Promise<Table[]> {
+		const response = await this.fetch(canonical(answer, { ...query, format: "columns" }), signal);
+		return readTables(new Uint8Array(await response.arrayBuffer()));
+	}
+
+	note(): null {
+		return null;
+	}
+
+	async csv(answer: string, query: Query = {}): Promise<string> {
+		return (await this.fetch(canonical(answer, { ...query, format: "csv" }))).text();
+	}
+
+	private async fetch(key: string, signal?: AbortSignal): Promise<Response> {
+		let response: Response;
+		try {
+			response = await fetch(`api/1/${key}`, { signal: signal ?? null, credentials: "omit" });
+		} catch (error) {
+			if (error instanceof DOMException && error.name === "AbortError") throw error;
+			throw new NoAnswer("plumb does not answer: it has ended. Start plumb view again.", null, 0);
+		}
+		if (response.ok) return response;
+		const text = await response.text();
+		try {
+			const said = JSON.parse(text) as { why?: string; remedy?: string | null };
+			throw new NoAnswer(said.why ?? text, said.remedy ?? null, response.status);
+		} catch (error) {
+			if (error instanceof NoAnswer) throw error;
+			throw new NoAnswer(text.trim() || `plumb answered ${response.status}`, null, response.status);
+		}
+	}
+}
+
+interface PageEntry {
+	id: string;
+	type?: string;
+	note?: string | null;
+	why?: string;
+	remedy?: string | null;
+}
+interface PageIndex {
+	answers: Record<string, PageEntry>;
+}
+
+class PageSource implements Source {
+	readonly isOffline = true;
+	constructor(private readonly index: PageIndex) {}
+
+	/** The entry of a query. A page has an answer for each view, but not for each width, range or number of rows. */
+	private find(answer: string, query: Query): PageEntry | null {
+		const rest = { ...query };
+		for (const left of [[], ["format"], ["px", "x0", "x1", "t0", "t1"], ["top"], ["search", "kind"]]) {
+			for (const key of left) delete rest[key];
+			const found = this.index.answers[canonical(answer, rest)];
+			if (found) return found;
+		}
+		return null;
+	}
+
+	private bytes(answer: string, query: Query): Uint8Array {
+		const entry = this.find(answer, query);
+		if (!entry) throw new NoAnswer("This page does not hold this answer.", "plumb view FILE", 404);
+		if (entry.why) throw new NoAnswer(entry.why, entry.remedy ?? null, 404);
+		const text = document.getElementById(entry.id)?.textContent?.trim() ?? "";
+		const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+		return decompress(packed);
+	}
+
+	async json<T>(answer: string, query: Query = {}): Promise<T> {
+		return JSON.parse(new TextDecoder().decode(this.bytes(answer, query))) as T;
+	}
+
+	async tables(answer: string, query: Query = {}): Promise<Table[]> {
+		return readTables(this.bytes(answer, { ...query, format: "columns" }));
+	}
+
+	note(answer: string, query: Query = {}): string | null {
+		return this.find(answer, { ...query, format: "columns" })?.note ?? this.find(answer, query)?.note ?? null;
+	}
+
+	async csv(): Promise<string> {
+		throw new NoAnswer("A page in one file has no CSV of this.", "plumb report --csv FILE", 404);
+	}
+}
