@@ -234,19 +234,22 @@ demo:
 	@scripts/bootstrap.sh demo
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) scripts/demo.sh
+# The page, if npm can build it. It must be there before make looks for it, so this is a make of its own.
+BUILD_WEB = command -v npm >/dev/null && $(MAKE) --no-print-directory web
 test:
 	@scripts/bootstrap.sh test
+	@$(BUILD_WEB) || echo 'plumb: the page of plumb view was not built, so its tests are skipped' >&2
 	@$(MAKE) --no-print-directory all unit-programs fuzz-programs mock
 	@$(if $(filter-out 0,$(PLUMB_FUZZ_SECONDS)),$(MAKE) --no-print-directory libfuzzer ||) true # or a test says why
 	@BUILD=$(BUILD) scripts/test.sh
 bench: all
 	@BUILD=$(BUILD) scripts/bench.sh
 web:
-	cd web && npm ci --no-audit --no-fund && npm run build
+	@[ -e web/dist/app.css ] && [ -z "$$(find web/src web/*.json web/build.mjs -newer web/dist/app.js)" ] || \
+	  { cd web && npm ci --no-audit --no-fund --ignore-scripts >/dev/null && npm run --silent build; }
 wheel:
 	@scripts/bootstrap.sh wheel
-	@if command -v npm >/dev/null && [ -e web/package-lock.json ]; then $(MAKE) --no-print-directory web; \
-	  else echo 'plumb: npm is not installed, so the wheel has no page for plumb view' >&2; fi
+	@$(BUILD_WEB) || echo 'plumb: the wheel has no page for plumb view; that wants npm and Node.js 18 or later' >&2
 	@BUILD=$(BUILD) scripts/wheel.sh
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb

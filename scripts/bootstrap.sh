@@ -131,7 +131,9 @@ look() {
 		has git || want git git
 		has ccache || want ccache ccache # the sanitizers' and Clang's builds take minutes without it
 		has sqlite3 || want "SQLite's shell" sqlite3
+		has npm || want npm "nodejs npm"
 		;;
+	wheel) ! can_install || has npm || want npm "nodejs npm" ;; # without it, the wheel has no page
 	esac
 	# The wheel's binary has libdw, and what that needs, linked in; a test makes a wheel.
 	case $stage in test | wheel) want_headers bzlib.h:libbz2-dev zlib.h:zlib1g-dev ;; esac

@@ -10,12 +10,14 @@ import sys
 
 import pytest
 
-from browser import BUILD, PLUMB, ROOT, Viewer, recorded
+from browser import BUILD, PLUMB, ROOT, WEB, Viewer, recorded
 
 
 @pytest.fixture(scope="session")
 def packages():
     """The folder of Playwright; node_modules of web/ are there."""
+    if not (WEB / "dist/app.js").exists():
+        pytest.skip("the page is not built: run make web, then make")
     done = subprocess.run([ROOT / "scripts/install-browser.sh", sys.executable], capture_output=True, text=True, timeout=600)
     if done.returncode:
         pytest.skip(done.stderr.strip().splitlines()[-1])
