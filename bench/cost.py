@@ -3,10 +3,15 @@
 """What plumb says that recording costs, compared with what it measures, for each workload of bench/overhead.py.
 
     python3 bench/cost.py [--workload W]… [--pairs N] [--seconds S] [--plumb PATH] [-o FILE.md]
+    python3 bench/cost.py --blocks FILE.json
 
 Each workload runs under `plumb run --measure-cost`: once for the profile, then --pairs times with plumb and without. The estimate
 is that of the same profile without what was measured. "within" says whether the estimated cost is within a third of the
 measured one. An estimate of a cost that is smaller than the noise of the runs says nothing: then "within" is "noise".
+
+--blocks takes what `bench/overhead.py --mode light --json FILE` wrote: many workloads in a few minutes. The blocks of a workload
+stand for its steps, and the estimate is the sum of its parts on the host, because between blocks the GPU has nothing to do. So
+workloads that the GPU limits say nothing there.
 
 The goal: of the workloads whose cost is larger than the noise, 80 % within, and the others unknown. The rates are in
 src/analyze/cost_estimate.c.
@@ -23,7 +28,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from overhead import TEN  # noqa: E402
+from overhead import TEN, cost_of, interval  # noqa: E402
 
 USUAL = ["gptsmall", "gpt124", "llama", "graph", *TEN]
 WITHIN = 1 / 3
@@ -48,11 +53,6 @@ def work(workload, iterations, tiny):
     synchronize()
     if not iterations:
         print((time.perf_counter() - before) / 10)
-
-
-def cost_of(plumb, path):
-    done = subprocess.run([plumb, "report", path, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["run"]["cost"]
 
 
 def measure(workload, folder, options):
@@ -113,6 +113,22 @@ def table(rows):
     return "\n".join(out) + "\n"
 
 
+def compare_blocks(raw):
+    """One workload of bench/overhead.py as a row of Markdown: what an iteration costs, and the sum of the estimate's parts."""
+    light, plain = raw["modes"]["light"], raw["modes"]["none"]
+    parts = light["cost"]["parts"]
+    pairs = [(b["seconds"] - a["seconds"]) * 1e3 for a, b in zip(plain["blocks"], light["blocks"])]
+    middle, low, high = interval(pairs)
+    cells = [raw["workload"], f"{middle:.3f} ms ({low:.3f}–{high:.3f})"]
+    if not parts:
+        return cells + ["unknown: " + light["cost"]["why"], "–", "–"]
+    # An iteration may be several steps of the loop that plumb found.
+    each = max(1, round(light["cost"]["steps"] / (raw["iterations"] * len(pairs))))
+    estimate = each * sum(parts[name] for name in ("plumb_ns", "framework_ns", "driver_ns")) / 1e6
+    verdict = "noise" if low <= 0 else "yes" if abs(estimate / middle - 1) <= WITHIN else "**no**"
+    return cells + [f"{estimate:.3f} ms", f"{estimate / middle:.2f}" if low > 0 else "–", verdict]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--workload", action="append")
@@ -123,10 +139,16 @@ def main():
     parser.add_argument("--tiny", action="store_true", help="small models, for machines without a GPU")
     parser.add_argument("--full", action="store_false", dest="tiny", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output")
+    parser.add_argument("--blocks", metavar="FILE.json")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         return work(options.work[0], int(options.work[1]), options.tiny)
+    if options.blocks:
+        with open(options.blocks, encoding="utf-8") as file:
+            rows = [compare_blocks(raw) for raw in json.load(file)]
+        print("| workload | an iteration more (95 % interval) | estimate | estimate / measured | within |\n|---|---|---|---|---|")
+        return print("\n".join("| " + " | ".join(row) + " |" for row in rows))
     with tempfile.TemporaryDirectory() as folder:
         rows = []
         for workload in options.workload or USUAL:

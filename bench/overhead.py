@@ -266,6 +266,12 @@ def interval(values):
     return statistics.median(values), values[rank], values[n - 1 - rank]
 
 
+def cost_of(plumb, path):
+    """What the profile says that recording costs: the key `cost` of `plumb report --json`."""
+    done = subprocess.run([plumb, "report", path, "--json", "--top", "1"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["run"]["cost"]
+
+
 def growth_of(workload, folder, options):
     """Resident memory from iteration 100 to 1000 of a fresh pair."""
     growth = {}
@@ -298,6 +304,7 @@ def measure(workload, workers, folder, options):
         raw["modes"][mode] = {"blocks": blocks[mode], "end": workers[mode].end()}
         if mode in PLUMB:
             raw["modes"][mode]["profile"] = os.path.getsize(workers[mode].profile)
+            raw["modes"][mode]["cost"] = cost_of(options.plumb, workers[mode].profile)
     return raw
 
 
