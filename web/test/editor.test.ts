@@ -67,6 +67,9 @@ test("the editor keeps the state, and shows a place", () => {
 	assert.equal(editor.kept(), "#1/kernels");
 	assert.deepEqual(said, [{ type: "state", fragment: "#1/kernels" }]);
 	let shown = "";
+	editor.take({ type: "show", fragment: "#1/early" });
+	editor.onShow((fragment) => { shown = fragment; });
+	assert.equal(shown, "#1/early");
 	editor.onShow((fragment) => { shown = fragment; });
 	editor.take({ type: "show", fragment: "#1/flame?search=x" });
 	editor.take(null);

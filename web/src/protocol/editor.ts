@@ -30,7 +30,9 @@ interface Waiting {
 export class Editor {
 	private readonly waiting = new Map<number, Waiting>();
 	private next = 1;
-	private show: (fragment: string) => void = () => {};
+	/** Until the page can show it, a place is kept. */
+	private early: string | null = null;
+	private show: (fragment: string) => void = (fragment) => { this.early = fragment; };
 
 	constructor(private readonly port: Port) {}
 
@@ -78,6 +80,8 @@ export class Editor {
 
 	onShow(show: (fragment: string) => void): void {
 		this.show = show;
+		if (this.early !== null) show(this.early);
+		this.early = null;
 	}
 
 	private post(message: ToEditor): void {

@@ -27,9 +27,12 @@ export function Shell({ source, about, address }: { source: Source; about: About
 		const dark = matchMedia("(prefers-color-scheme: dark)");
 		const adapt = () => !chosenLook() && setLook(applyLook());
 		dark.addEventListener("change", adapt);
+		const marks = new MutationObserver(adapt);
+		marks.observe(document.body, { attributes: true, attributeFilter: ["data-vscode-theme-kind"] });
 		return () => {
 			unwatch();
 			dark.removeEventListener("change", adapt);
+			marks.disconnect();
 		};
 	}, []);
 
