@@ -17,9 +17,9 @@
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/names.h"
-#include "export/times.h"
 #include "export/work.h"
 #include "model/launches.h"
+#include "model/times.h"
 
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
@@ -487,7 +487,7 @@ put_attributes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t 
 static int64_t
 time_of(const struct plumb_otlp *otlp, uint32_t span, int64_t time)
 {
-	int64_t real = plumb_export_realtime(otlp->profile, process_of(otlp, span), time);
+	int64_t real = plumb_realtime(otlp->profile, process_of(otlp, span), time);
 	return real == PLUMB_UNKNOWN ? time
 	                             : real; /* an import's are of day already, or nobody knows */
 }

@@ -19,7 +19,7 @@
 #include "export/names.h"
 #include "export/perfetto_packet.h"
 #include "export/timeline.h"
-#include "export/times.h"
+#include "model/times.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
 enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES };
@@ -51,7 +51,7 @@ put_clocks(struct writer *p)
 
 	if (p->timeline.of_day || start == PLUMB_UNKNOWN || start < 0)
 		return;
-	real = plumb_export_realtime(p->profile, 0, start);
+	real = plumb_realtime(p->profile, 0, start);
 	if (real != PLUMB_UNKNOWN && real >= 0)
 		plumb_packet_clocks(&p->packets, start, real);
 }

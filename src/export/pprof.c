@@ -13,9 +13,9 @@
 #include "base/strtab.h"
 #include "export/export.h"
 #include "export/names.h"
-#include "export/times.h"
 #include "export/written.h"
 #include "model/metric.h"
+#include "model/times.h"
 
 #define LEVEL 6
 #define GZIP (15 + 16) /* zlib's window bits, with gzip's head */
@@ -335,7 +335,7 @@ put_head(struct pprof *p)
 	const struct plumb_run *run = &p->profile->run;
 	const char *command = plumb_text(p->profile, run->command);
 	const char *tool = plumb_text(p->profile, run->tool_version);
-	int64_t start = plumb_export_realtime(p->profile, 0, run->start_ns);
+	int64_t start = plumb_realtime(p->profile, 0, run->start_ns);
 	char comment[128];
 
 	for (uint32_t m = 0; m < p->metrics_count; m++) {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/times.h"
 #include "model/order.h"
+#include "model/times.h"
 
 /* ---- spans ---- */
 
@@ -66,15 +66,6 @@ add_stacks(struct plumb_timeline *p)
 
 /* ---- times ---- */
 
-static bool
-of_several_hosts(const struct plumb_profile *profile)
-{
-	for (uint32_t i = 1; i < profile->processes_count; i++)
-		if (profile->processes[i].host != profile->processes[0].host)
-			return true;
-	return false;
-}
-
 int64_t
 plumb_timeline_time(struct plumb_timeline *p, uint32_t process, int64_t time)
 {
@@ -82,7 +73,7 @@ plumb_timeline_time(struct plumb_timeline *p, uint32_t process, int64_t time)
 
 	if (!p->of_day || time == PLUMB_UNKNOWN)
 		return time;
-	real = plumb_export_realtime(p->profile, process, time);
+	real = plumb_realtime(p->profile, process, time);
 	p->no_time |= real == PLUMB_UNKNOWN;
 	return real == PLUMB_UNKNOWN ? time : real;
 }
@@ -145,8 +136,8 @@ plumb_timeline_arrow(struct plumb_timeline *p, const struct plumb_span *span)
 bool
 plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile *profile)
 {
-	*timeline =
-		(struct plumb_timeline){ .profile = profile, .of_day = of_several_hosts(profile) };
+	*timeline = (struct plumb_timeline){ .profile = profile,
+		                             .of_day = plumb_is_of_several_hosts(profile) };
 	return gather_spans(timeline) && add_stacks(timeline) && gather_launches(timeline);
 }
 

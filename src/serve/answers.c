@@ -201,9 +201,10 @@ choose_window(const struct plumb_answer_kind *kind, struct plumb_question *quest
 	    !wants_whole(question))
 		choice.kind = PLUMB_WINDOW_LOOP;
 	question->windowed = choice.kind;
-	/* The rows of a report as JSON come with findings, as the verb's do. */
-	findings = kind->write == plumb_answer_findings || kind->write == plumb_answer_overview ||
-	           (kind->write == plumb_answer_report && question->format == PLUMB_VIEW_JSON);
+	/* With a window that is named, findings are of that alone, as the verb's are. */
+	findings = text &&
+	           (kind->write == plumb_answer_findings || kind->write == plumb_answer_overview ||
+	            (kind->write == plumb_answer_report && question->format == PLUMB_VIEW_JSON));
 	return plumb_served_window(question->answers, question->file, &choice, findings,
 	                           &question->profile, error);
 }

@@ -19,7 +19,7 @@
 struct plumb_served_window {
 	struct plumb_window_choice choice;
 	struct plumb_profile profile;
-	bool analysed; /* it has findings of its own */
+	bool analysed; /* its findings are its own; else the run's that are of it */
 	uint64_t used; /* when: counts questions; 0: this place is free */
 };
 #define PLUMB_SERVED_WINDOWS 4 /* so many are kept for each file */
@@ -106,8 +106,9 @@ const struct plumb_answer_kind *plumb_answer_kind_find(const char *name);
 	{ "format", PLUMB_QUERY_CHOICE, .choices = choices_, .fallback = fallback_ }
 #define PLUMB_KEY_WINDOW { "window", PLUMB_QUERY_TEXT }
 
-/* Makes *PROFILE that of CHOICE of FILE. It holds until the next call. FINDINGS: with findings of
- * this window. The errors are those of plumb_window_profile and plumb_analyze. */
+/* Makes *PROFILE that of CHOICE of FILE. It holds until the next call. With FINDINGS, the window is
+ * analysed; without, it has those findings of the run that are of it. The errors are those of
+ * plumb_window_profile and plumb_analyze. */
 int plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *file,
                         const struct plumb_window_choice *choice, bool findings,
                         const struct plumb_profile **profile,

@@ -7,10 +7,11 @@
 #include "serve/answers.h"
 
 static bool
-is_of(const struct plumb_served_window *window, const struct plumb_window_choice *choice)
+is_of(const struct plumb_served_window *window, const struct plumb_window_choice *choice,
+      bool findings)
 {
 	return window->used && window->choice.kind == choice->kind &&
-	       window->choice.number == choice->number;
+	       window->choice.number == choice->number && window->analysed == findings;
 }
 
 static void
@@ -24,12 +25,12 @@ forget(struct plumb_answers *answers, struct plumb_served_window *window)
 
 /* The place of CHOICE, or a free one, or the one that was used the longest time ago. */
 static struct plumb_served_window *
-find_place(struct plumb_served_file *file, const struct plumb_window_choice *choice)
+find_place(struct plumb_served_file *file, const struct plumb_window_choice *choice, bool findings)
 {
 	struct plumb_served_window *oldest = file->windows;
 
 	for (int i = 0; i < PLUMB_SERVED_WINDOWS; i++) {
-		if (is_of(&file->windows[i], choice))
+		if (is_of(&file->windows[i], choice, findings))
 			return &file->windows[i];
 		if (file->windows[i].used < oldest->used)
 			oldest = &file->windows[i];
@@ -37,8 +38,8 @@ find_place(struct plumb_served_file *file, const struct plumb_window_choice *cho
 	return oldest;
 }
 
-/* What was found in the run says which contexts of the window carry a mark, until somebody asks for
- * findings of the window itself. Those take seconds in a large profile. */
+/* What was found in the run says which contexts of the window carry a mark. Findings of the window
+ * itself take seconds in a large profile, so they are made only for those who ask for them. */
 static int
 take_findings(const struct plumb_profile *whole, struct plumb_profile *window,
               struct plumb_error *error)
@@ -79,26 +80,30 @@ plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *fil
                     const struct plumb_profile **profile, struct plumb_error *error)
 {
 	const struct plumb_analyze_options wanted = { .whole = true };
-	struct plumb_served_window *window = find_place(file, choice);
-	int code = 0;
+	struct plumb_served_window *window = find_place(file, choice, findings);
+	int code;
 
 	*profile = file->whole;
 	if (!choice->kind)
 		return 0;
-	if (!is_of(window, choice)) {
+	if (!is_of(window, choice, findings)) {
 		forget(answers, window);
 		code = plumb_window_profile(file->whole, choice, &window->profile, error);
 		if (code)
 			return code;
 		window->choice = *choice;
-		code = take_findings(file->whole, &window->profile, error);
+		window->analysed = findings;
+		window->used = answers->questions;
+		code = findings ? plumb_analyze(&window->profile, &wanted, error)
+		                : take_findings(file->whole, &window->profile, error);
+		if (code) {
+			forget(answers, window);
+			return code;
+		}
 	}
 	window->used = answers->questions;
-	if (!code && findings && !window->analysed)
-		code = plumb_analyze(&window->profile, &wanted, error);
-	window->analysed |= findings && !code;
 	*profile = &window->profile;
-	return code;
+	return 0;
 }
 
 void

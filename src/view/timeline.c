@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "model/times.h"
 #include "view/timeline_private.h"
 #include "view/view.h"
 
@@ -15,19 +16,33 @@ const char *const plumb_lanes_table_names[PLUMB_LANES_TABLES] = {
 	"timeline.tracks", "timeline.spans", "timeline.bands", "timeline.arrows", "timeline.sum",
 };
 
+int64_t
+plumb_lane_time(const struct plumb_lanes *l, uint32_t track, int64_t time_ns)
+{
+	if (!l->of_day)
+		return time_ns;
+	return plumb_realtime(l->profile, l->profile->tracks[track].process, time_ns);
+}
+
 struct plumb_span
 plumb_lane_span(const struct plumb_lanes *l, uint32_t source)
 {
 	const struct plumb_profile *p = l->profile;
-	const struct plumb_work_item *w;
+	struct plumb_span span = { 0 };
 
-	if (source < p->spans_count)
-		return p->spans[source];
-	w = &p->work[source - p->spans_count];
-	return (struct plumb_span){ .context = w->context,
-		                    .track = w->track,
-		                    .start_ns = w->start_ns,
-		                    .end_ns = w->end_ns };
+	if (source < p->spans_count) {
+		span = p->spans[source];
+	} else {
+		const struct plumb_work_item *w = &p->work[source - p->spans_count];
+
+		span.context = w->context;
+		span.track = w->track;
+		span.start_ns = w->start_ns;
+		span.end_ns = w->end_ns;
+	}
+	span.start_ns = plumb_lane_time(l, span.track, span.start_ns);
+	span.end_ns = plumb_lane_time(l, span.track, span.end_ns);
+	return span;
 }
 
 /* ---- making ---- */
@@ -94,6 +109,8 @@ add_lane(struct plumb_lanes *l, uint32_t track, const uint32_t *newest, uint32_t
 	struct plumb_lane *lane = &l->lanes[l->lane_count];
 	bool traced = first < end;
 
+	if ((traced || count) && plumb_lane_time(l, track, 0) == PLUMB_UNKNOWN)
+		return PLUMB_EINPUT;
 	for (uint32_t i = 0; i < (traced ? end - first : count); i++) {
 		uint32_t source = traced ? first + i : newest[i];
 		struct plumb_span span = plumb_lane_span(l, source);
@@ -144,7 +161,7 @@ static void
 find_base(struct plumb_lanes *l)
 {
 	l->base_ns = l->profile->run.start_ns;
-	if (plumb_is_time(l->base_ns, l->base_ns) && l->base_ns > 0)
+	if (!l->of_day && plumb_is_time(l->base_ns, l->base_ns) && l->base_ns > 0)
 		return;
 	l->base_ns = l->lane_count ? INT64_MAX : 0;
 	for (uint32_t i = 0; i < l->lane_count; i++)
@@ -157,12 +174,24 @@ plumb_lanes_make(const struct plumb_profile *profile, struct plumb_error *error)
 {
 	struct plumb_lanes *l = calloc(1, sizeof *l);
 
-	if (l)
+	int code = PLUMB_ESYSTEM;
+
+	if (l) {
 		l->profile = profile;
-	if (!l || make_arrays(l, (uint64_t)profile->spans_count + profile->work_count) ||
-	    fill_lanes(l)) {
+		l->of_day = plumb_is_of_several_hosts(profile);
+		code = make_arrays(l, (uint64_t)profile->spans_count + profile->work_count);
+	}
+	if (!code)
+		code = fill_lanes(l);
+	if (code) {
 		plumb_lanes_free(l);
-		plumb_fail_memory(error, "for the timeline");
+		if (code == PLUMB_EINPUT)
+			plumb_fail(error, code,
+			           "the clocks of the hosts cannot be aligned, because a process "
+			           "did not record the time of day; view the profile of each rank "
+			           "on its own");
+		else
+			plumb_fail_memory(error, "for the timeline");
 		return NULL;
 	}
 	find_base(l);
@@ -382,12 +411,15 @@ int
 plumb_view_timeline(const struct plumb_profile *profile, const struct plumb_timeline_query *query,
                     enum plumb_view_format format, FILE *out, struct plumb_error *error)
 {
-	struct plumb_lanes *lanes = plumb_lanes_make(profile, error);
+	struct plumb_error unread;
+	struct plumb_lanes *lanes;
 	struct plumb_answer answer;
 	int code;
 
+	error = error ? error : &unread;
+	lanes = plumb_lanes_make(profile, error);
 	if (!lanes)
-		return PLUMB_ESYSTEM;
+		return error->code;
 	code = plumb_lanes_answer(lanes, query->table, &query->range, &answer, error);
 	if (!code) {
 		code = plumb_view_answer(&answer, format, out, error);

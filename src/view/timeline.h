@@ -44,7 +44,8 @@ struct plumb_timeline_query {
 
 struct plumb_lanes;
 
-/* NULL: PLUMB_ESYSTEM in ERROR. PROFILE must outlive the result. */
+/* NULL with ERROR filled: PLUMB_EINPUT (the clocks of several hosts cannot be aligned),
+ * PLUMB_ESYSTEM. PROFILE must outlive the result. */
 struct plumb_lanes *
 plumb_lanes_make(const struct plumb_profile *profile, struct plumb_error *error);
 void plumb_lanes_free(struct plumb_lanes *lanes);

@@ -23,15 +23,19 @@ add_level(const struct plumb_lanes_asked *asked, uint32_t track, uint32_t loop, 
 	const struct plumb_iteration *items = found->items;
 
 	for (uint32_t i = 0, next; i < found->count; i = next) {
-		int64_t start = items[i].start_ns, end = items[i].end_ns;
+		int64_t start = plumb_lane_time(asked->lanes, track, items[i].start_ns);
+		int64_t end = plumb_lane_time(asked->lanes, track, items[i].end_ns);
 
 		next = i + 1;
 		if (!plumb_is_time(start, end) || end < asked->from || start >= asked->to)
 			continue;
-		while (end - start < asked->pixel && next < found->count &&
-		       items[next].start_ns >= end && plumb_is_time(start, items[next].end_ns) &&
-		       items[next].end_ns - start <= asked->pixel)
-			end = items[next++].end_ns;
+		for (; end - start < asked->pixel && next < found->count; next++) {
+			int64_t more = plumb_lane_time(asked->lanes, track, items[next].end_ns);
+
+			if (!plumb_is_time(end, more) || more - start > asked->pixel)
+				break;
+			end = more;
+		}
 		add_band(asked->lanes, track, loop, level, i, next - i, start, end, a);
 	}
 }

@@ -28,6 +28,7 @@ struct plumb_lane {
 
 struct plumb_lanes {
 	const struct plumb_profile *profile;
+	bool of_day;              /* times are those of day, since hosts differ */
 	int64_t base_ns;          /* the start of the run, from which times count */
 	uint32_t left_out;        /* spans whose times cannot be */
 	struct plumb_lane *lanes; /* in order of display */
@@ -50,7 +51,9 @@ struct plumb_lanes {
 	struct plumb_iterations found, host;
 };
 
-/* The span with that number in `source`. */
+/* TIME_NS of TRACK's host on the clock of all lanes; PLUMB_UNKNOWN. */
+int64_t plumb_lane_time(const struct plumb_lanes *lanes, uint32_t track, int64_t time_ns);
+/* The span with that number in `source`, with times of that clock. */
 struct plumb_span plumb_lane_span(const struct plumb_lanes *lanes, uint32_t source);
 static inline uint32_t
 plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)

@@ -104,22 +104,23 @@ add_arrow(const struct plumb_lanes_asked *asked, const struct plumb_lane *lane,
 	uint32_t looks = box->end - box->first < LOOKS ? box->end - box->first : LOOKS;
 
 	for (uint32_t i = box->first; i < box->first + looks; i++) {
-		struct plumb_span to = plumb_lane_span(l, l->source[i]);
+		/* A lane of newest work has no arrows, so these are the profile's spans. */
+		const struct plumb_span *to = &p->spans[l->source[i]], *from;
 		uint32_t launch = plumb_launch_before(&l->launches, p->tracks[lane->track].process,
-		                                      to.correlation, to.start_ns);
-		const struct plumb_span *from;
+		                                      to->correlation, to->start_ns);
+		int64_t start;
 
 		if (launch == PLUMB_NONE)
 			continue;
 		from = &p->spans[launch];
+		start = plumb_lane_time(l, from->track, from->start_ns);
 		if (l->lane_of[from->track] == PLUMB_NONE ||
-		    !asked->wanted[l->lane_of[from->track]] ||
-		    !plumb_is_time(from->start_ns, from->end_ns))
+		    !asked->wanted[l->lane_of[from->track]] || !plumb_is_time(start, start))
 			continue;
 		plumb_answer_integer(a, from->track);
-		plumb_answer_integer(a, from->start_ns - l->base_ns);
+		plumb_answer_integer(a, start - l->base_ns);
 		plumb_answer_integer(a, lane->track);
-		plumb_answer_integer(a, to.start_ns - l->base_ns);
+		plumb_answer_integer(a, l->start[i] - l->base_ns);
 		plumb_answer_integer(a, l->source[i]);
 		return;
 	}

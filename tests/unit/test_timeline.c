@@ -203,6 +203,57 @@ test_sums(void **state)
 	plumb_profile_free(&p);
 }
 
+/* Two hosts, whose clocks are an hour apart: the kernels began at the same time of day. */
+static void
+test_hosts(void **state)
+{
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		struct made m = begin();
+		const int64_t apart = INT64_C(3600000000000);
+		struct plumb_profile p;
+		struct plumb_error error;
+		struct plumb_lanes *lanes;
+		uint32_t other = plumb_builder_process(
+			m.b, &(struct plumb_process){ .pid = 43,
+		                                      .rank = 4,
+		                                      .host = plumb_builder_text(m.b, "host2"),
+		                                      .command = PLUMB_NONE });
+		uint32_t stream =
+			plumb_builder_track(m.b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM,
+		                                                        .process = other,
+		                                                        .device = m.device,
+		                                                        .name = PLUMB_NONE,
+		                                                        .stream = 9 });
+
+		/* monotonic = time of day + offset */
+		plumb_builder_clock(m.b, &(struct plumb_clock){ .process = m.process,
+		                                                .device = PLUMB_NONE,
+		                                                .offset_ns = -apart });
+		if (known)
+			plumb_builder_clock(m.b, &(struct plumb_clock){ .process = other,
+			                                                .device = PLUMB_NONE,
+			                                                .offset_ns = -2 * apart });
+		span(&m, m.threads[0], PLUMB_FRAME_GPU_API, "launch", 2000, 2100, 1);
+		span(&m, m.streams[0], PLUMB_FRAME_KERNEL, "mm", 2200, 2300, 1);
+		span(&m, stream, PLUMB_FRAME_KERNEL, "mm", 2200 - apart, 2300 - apart, 0);
+		end(&m, &p);
+		lanes = plumb_lanes_make(&p, &error);
+		assert_int_equal(lanes != NULL, known);
+		if (!known)
+			assert_int_equal(error.code, PLUMB_EINPUT);
+		plumb_lanes_free(lanes);
+		if (known) {
+			check(&p, PLUMB_LANES_ARROWS, &(struct plumb_lanes_range){ 0 },
+			      "1,0,0,200,0\n");
+			check(&p, PLUMB_LANES_SUM,
+			      &(struct plumb_lanes_range){ .t0 = 250, .t1 = 1000 },
+			      "mm,4,2,100,?\n");
+		}
+		plumb_profile_free(&p);
+	}
+}
+
 /* Three kernels follow each other, twenty times. */
 static void
 test_bands(void **state)
@@ -421,9 +472,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small),  cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_bands),  cmocka_unit_test(test_queries),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_small),     cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_bands),     cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_queries),   cmocka_unit_test(test_random),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

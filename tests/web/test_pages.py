@@ -201,3 +201,23 @@ def test_one_file(open_page, folder, tmp_path, picture):
     page.wait_for_selector("text=match (")
     picture(page, "one-file")
     assert "are merged" in page.inner_text(".summary")
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_two_profiles_are_compared(open_page, viewers, folder, picture, look):
+    page = open_page(f"{viewers(TRAIN, 'programs/hf-train-healthy')}#1/compare", look, bypass_csp=True)
+    loaded(page)
+    picture(page, f"compare-{look}")
+    said = json.loads(subprocess.run([PLUMB, "diff", "--json", "--top", "0", recorded(TRAIN, folder), recorded("programs/hf-train-healthy", folder)], capture_output=True).stdout)
+    assert int(page.locator("table").get_attribute("aria-rowcount")) == len(said["rows"]) + 1
+    greatest = max(said["rows"], key=lambda row: abs(row["change"] or 0))
+    assert page.locator("tbody th .plain, tbody th span").first.inner_text() == greatest["name"]
+    assert said["host"]["rows"][0]["name"] in page.inner_text("main")
+    assert "iteration.time 58.5 ms → 29.1 ms: −29.3 ms, −50.2 % (−52.3 to −47.9)" in page.inner_text("main")
+    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
+    assert page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"] == []
+
+
+def test_one_profile_cannot_be_compared(open_page, viewers):
+    page = open_page(f"{viewers(TRAIN)}#1/compare")
+    page.wait_for_selector("text=plumb view BEFORE.plumb AFTER.plumb")

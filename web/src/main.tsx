@@ -22,6 +22,7 @@ async function start(): Promise<void> {
 		const editor = openEditor();
 		const source = openSource(editor);
 		const about = await source.json<About>("about");
+		about.has["two_files"] = about.files.length > 1;
 		render(<Shell source={source} about={about} address={openAddress(editor)} />, root);
 	} catch (error) {
 		root.textContent = error instanceof Error ? error.message : String(error);

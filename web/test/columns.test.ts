@@ -23,6 +23,8 @@ test("columns are read as they were written", () => {
 	assert.equal(table?.column("count").unit, "ns");
 	assert.equal(table?.column("nothing").cell(0), null);
 	assert.equal(table?.column("there is none").cell(0), null);
+	assert.deepEqual([...table?.column("count").numbers() ?? []], [1, 2, -3]);
+	assert.deepEqual([...table?.column("share").integers(7) ?? []], [0, 7, 0]);
 	assert.ok(Number.isNaN(table?.column("share").numbers()[1]));
 });
 

@@ -53,6 +53,8 @@ test("signatures are short", () => {
 	assert.equal(short("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int, float)"),
 		"vectorized_elementwise_kernel<4, FillFunctor<…>, array<…> >");
 	assert.equal(short("aten::mm"), "aten::mm");
+	assert.equal(short("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"), "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+	assert.equal(short("cublas::gemm_of_many_parts(float const*, int)"), "cublas::gemm_of_many_parts");
 });
 
 test("rows are sorted and filtered; unknown comes last", () => {

@@ -94,8 +94,35 @@ export class Spans {
 	}
 }
 
+export interface Bands {
+	number: Float64Array;
+	start: Float64Array;
+	end: Float64Array;
+}
+
+/** The iterations of the outermost level, by track. */
+export function readBands(table: Table): Map<number, Bands> {
+	const [track, level, number, start, end] = ["track", "level", "number", "start", "end"].map((name) => table.column(name).numbers()) as
+		[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array];
+	const rows = new Map<number, number[]>();
+	for (let row = 0; row < table.rows; row++) {
+		if (level[row]) continue;
+		const list = rows.get(track[row] as number);
+		if (list) list.push(row);
+		else rows.set(track[row] as number, [row]);
+	}
+	const made = new Map<number, Bands>();
+	for (const [id, list] of rows) {
+		const order = Int32Array.from(list).sort((a, b) => (start[a] as number) - (start[b] as number));
+		const pick = (from: Float64Array) => Float64Array.from(order, (row) => from[row] as number);
+		made.set(id, { number: pick(number), start: pick(start), end: pick(end) });
+	}
+	return made;
+}
+
 export interface Extra {
-	bands: { track: number; number: number; start: number; end: number }[];
+	/** Iterations by track, each by their starts. */
+	bands: Map<number, Bands>;
 	arrows: { fromTrack: number; from: number; toTrack: number; to: number }[];
 	selected: { track: number; depth: number; start: number; end: number } | null;
 	measure: [number, number] | null;
@@ -136,7 +163,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], span
 	for (const track of tracks) {
 		const top = y(track);
 		if (top > height || top + HEADER + track.depth * LINE < AXIS) continue;
-		drawBands(context, extra, track, top, x, palette);
+		drawBands(context, extra.bands.get(track.track), track, top, place, x, palette);
 		if (spans) for (let depth = 0; depth < track.depth; depth++) drawLine(context, spans, spans.line(track.track, depth), place, x, snap, top + HEADER + depth * LINE, palette, ratio, width);
 	}
 	drawArrows(context, extra, tracks, x, y, palette);
@@ -189,19 +216,25 @@ function drawLine(context: CanvasRenderingContext2D, spans: Spans, line: Int32Ar
 	}
 }
 
-function drawBands(context: CanvasRenderingContext2D, extra: Extra, track: TrackRow, top: number, x: (time: number) => number, palette: Palette): void {
-	let right = -Infinity;
-	for (const band of extra.bands) {
-		if (band.track !== track.track) continue;
-		const a = x(band.start), b = x(band.end);
-		if (b < 0 || b - right < 1) continue;
-		right = b;
+function drawBands(context: CanvasRenderingContext2D, bands: Bands | undefined, track: TrackRow, top: number, place: Place, x: (time: number) => number, palette: Palette): void {
+	if (!bands) return;
+	let low = 0, high = bands.end.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((bands.end[middle] as number) > place.t0) high = middle;
+		else low = middle + 1;
+	}
+	const pixel = (place.t1 - place.t0) / 1000;
+	for (let at = low, right = -Infinity; at < bands.start.length && (bands.start[at] as number) < place.t1; at++) {
+		if ((bands.end[at] as number) - right < pixel) continue; // it would lie on the one before
+		right = bands.end[at] as number;
+		const number = bands.number[at] as number, a = x(bands.start[at] as number), b = x(right);
 		context.fillStyle = palette.line;
-		context.globalAlpha = band.number % 2 ? 0.28 : 0.12;
+		context.globalAlpha = number % 2 ? 0.28 : 0.12;
 		context.fillRect(a, top, Math.max(1, b - a), HEADER + track.depth * LINE);
 		context.globalAlpha = 1;
 		context.fillStyle = palette.quiet;
-		if (b - a > 34) context.fillText(String(band.number), Math.max(a, 0) + 3, top + HEADER / 2);
+		if (b - a > 34) context.fillText(String(number), Math.max(a, 0) + 3, top + HEADER / 2);
 	}
 }
 

@@ -48,7 +48,7 @@ export function visible(name: string): string {
 
 /** A C++ signature without arguments, and with the first template arguments only: void at::native::f<4, G<H<float>>>(int) becomes f<4, G<…>>. */
 export function short(name: string): string {
-	if (name.length < 28 || !/[<(]/.test(name)) return name;
+	if (name.length < 28 || !/<|\)( const)?$/.test(name)) return name;
 	let out = "", depth = 0;
 	for (const letter of name.replace(/^(void|static|inline) /, "").replaceAll("(anonymous namespace)::", "").replace(/\b(at::native|at|std|cutlass)::/g, "")) {
 		if (letter === "(" && depth === 0 && out) break;

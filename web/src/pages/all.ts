@@ -6,3 +6,4 @@ import "./timeline/page";
 import "./iterations";
 import "./kernels";
 import "./layers";
+import "./compare";

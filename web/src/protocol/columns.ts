@@ -46,15 +46,23 @@ export class Column {
 	numbers(): Float64Array {
 		if (this.kind === "number" && !this.known) return this.values as Float64Array;
 		const out = new Float64Array(this.rows);
+		if (this.values instanceof BigInt64Array) {
+			// Two halves are added several times faster than a BigInt is converted.
+			const { buffer, byteOffset, length } = this.values;
+			const low = new Uint32Array(buffer, byteOffset, 2 * length), high = new Int32Array(buffer, byteOffset, 2 * length);
+			for (let row = 0; row < this.rows; row++) {
+				out[row] = this.known && this.known[row] !== 1 ? NaN : (high[2 * row + 1] as number) * 2 ** 32 + (low[2 * row] as number);
+			}
+			return out;
+		}
 		for (let row = 0; row < this.rows; row++) out[row] = this.number(row);
 		return out;
 	}
 
 	/** All integers as 32 bits; `unknown` where there is none. */
 	integers(unknown = -1): Int32Array {
-		const out = new Int32Array(this.rows);
-		for (let row = 0; row < this.rows; row++) out[row] = this.isKnown(row) ? this.number(row) : unknown;
-		return out;
+		const numbers = this.numbers();
+		return Int32Array.from(numbers, (value) => (Number.isNaN(value) ? unknown : value));
 	}
 }
 

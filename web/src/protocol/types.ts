@@ -227,3 +227,25 @@ export interface FrameDetails {
 	findings: Finding[];
 	from?: unknown[];
 }
+
+export interface Change {
+	name: string;
+	before: Known<number>;
+	after: Known<number>;
+	change: Known<number>;
+	ratio: Known<number>;
+	low: Known<number>;
+	high: Known<number>;
+}
+
+export interface Diff {
+	by: string;
+	metric: string;
+	unit: string;
+	statistic: string;
+	environment: { key: string; before: Known<string>; after: Known<string> }[];
+	measures: (Change & { unit: string })[];
+	/** If the GPU's rows explain nothing: those of the host. */
+	host: Known<{ metric: string; by: string; explained: Known<number>; rows: Change[] }>;
+	rows: Change[];
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame around the pages: tabs, choices, keys, help. It holds the state, which is the address.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { visible } from "../draw/words";
+import { fileName, visible } from "../draw/words";
 import type { Source } from "../protocol/source";
 import type { About } from "../protocol/types";
 import type { Address } from "../state/address";
@@ -115,7 +115,7 @@ export function Shell({ source, about, address }: { source: Source; about: About
 				</nav>
 				<div class="choices">
 					{about.files.length > 1 && <Choice label="File" value={state.values["file"] ?? "0"} onChange={(file) => set({ file }, true)}
-						options={about.files.map((file, index) => [String(index), visible(file.name)])} />}
+						options={about.files.map((file, index) => [String(index), visible(fileName(file.name))])} />}
 					{page?.follows.includes("metric") && about.metrics.length > 0 && <Choice label="Metric" onChange={(metric) => set({ metric, ...FRESH }, true)}
 						value={state.values["metric"] ?? about.metrics.find((one) => one.is_default)?.name ?? ""}
 						options={about.metrics.filter((one) => one.adds_up).map((one) => [one.name, one.name])} />}

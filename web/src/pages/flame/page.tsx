@@ -19,6 +19,8 @@ const VIEWS: [ViewName, string][] = [["down", "Top-down"], ["heavy", "Left-heavy
 interface Chosen {
 	flame: Flame;
 	box: number;
+	/** Of the graph that it is in. */
+	query: Query;
 }
 
 function useQuery(app: App): { view: ViewName; query: Query } {
@@ -73,7 +75,7 @@ function FlamePage() {
 				<CsvButton name="flame" rows={() => (flame ? boxRows(flame) : [])} />
 				{!app.source.isOffline && <button type="button" aria-pressed={values["recursion"] === "collapse"} title="r"
 					onClick={() => app.set({ recursion: values["recursion"] ? null : "collapse", node: null, root: null }, true)}>Collapse recursion</button>}
-				{app.about.has["backward"] && <button type="button" aria-pressed={values["phase"] === "apart"}
+				{app.about.has["layers"] && !app.source.isOffline && <button type="button" aria-pressed={values["phase"] === "apart"}
 					onClick={() => app.set({ phase: values["phase"] ? null : "apart", node: null, root: null }, true)}>Backward apart</button>}
 				{values["hide"] && <button type="button" onClick={() => app.set({ hide: null, node: null, root: null }, true)}>Show {values["hide"]} again</button>}
 				{values["root"] && <button type="button" onClick={() => app.set({ root: null, x0: null, x1: null }, true)}>End the focus</button>}
@@ -89,7 +91,7 @@ function FlamePage() {
 					</> : <Frames query={query} />)
 						: <Chart query={query} keeps={true} onAnswer={setFlame} onChosen={setChosen} asTable={asTable} />}
 				</div>
-				{chosen && <Details flame={chosen.flame} box={chosen.box} query={{ ...query, search: null }} onClose={() => { setChosen(null); app.set({ node: null }); }} />}
+				{chosen && <Details flame={chosen.flame} box={chosen.box} query={{ ...chosen.query, root: null, search: null }} onClose={() => { setChosen(null); app.set({ node: null }); }} />}
 			</div>
 		</div>
 	);
@@ -185,7 +187,7 @@ function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 		const wanted = keeps ? Number(values["node"] ?? -1) : -1;
 		const made = new Controller(canvas.current, app.source, query, app.look, {
 			onSelect(at, box) {
-				onChosen(box < 0 ? null : { flame: at, box });
+				onChosen(box < 0 ? null : { flame: at, box, query });
 				if (box >= 0) newest.current.say(describe(at, box));
 				if (keeps) newest.current.set({ node: box < 0 ? null : at.node[box] });
 			},
@@ -206,7 +208,7 @@ function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 				onAnswer(at);
 				if (isFirst && wanted >= 0) {
 					const box = at.find(wanted);
-					if (box >= 0) onChosen({ flame: at, box });
+					if (box >= 0) onChosen({ flame: at, box, query });
 				}
 				isFirst = false;
 			},
@@ -238,7 +240,7 @@ function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 
 function menuItems(app: App, flame: Flame, box: number, query: Query, controller: Controller): MenuItem[] {
 	const node = flame.node[box] as number;
-	const ask = () => app.source.json<{ library: string | null; file: string | null }>("frame", { ...query, search: null, node });
+	const ask = () => app.source.json<{ library: string | null; file: string | null }>("frame", { ...query, root: null, search: null, node });
 	const hide = async () => {
 		try {
 			const { library, file } = await ask();

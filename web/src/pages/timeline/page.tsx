@@ -2,7 +2,7 @@
 // The page Timeline: tracks of threads and streams. Drag to measure: the sums by name follow.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { LAYER_NAMES, PALETTES } from "../../draw/colours";
-import { AXIS, drawTimeline, HEADER, heightOf, LINE, readTracks, Spans, trackAt, type Extra, type Place, type TrackRow } from "../../draw/timeline";
+import { AXIS, drawTimeline, HEADER, heightOf, LINE, readBands, readTracks, Spans, trackAt, type Extra, type Place, type TrackRow } from "../../draw/timeline";
 import { amount, percent, short } from "../../draw/words";
 import type { Query } from "../../protocol/query";
 import { canonical } from "../../protocol/query";
@@ -11,23 +11,17 @@ import { Command, CopyButton, CsvButton, Trouble, Waiting } from "../../shell/pa
 import { register } from "../../shell/registry";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
-interface Loaded {
-	tracks: TrackRow[];
-	bands: Extra["bands"];
-}
 
 function TimelinePage() {
 	const app = useApp();
 	const query = common(app);
-	const loaded = useAnswer<Loaded>(canonical("timeline/tracks", query), async (signal) => {
-		const [[tracks], [bands]] = await Promise.all([app.source.tables("timeline/tracks", query, signal), app.source.tables("timeline/bands", query, signal)]);
+	const loaded = useAnswer<TrackRow[]>(canonical("timeline/tracks", query), async (signal) => {
+		const [tracks] = await app.source.tables("timeline/tracks", query, signal);
 		if (!tracks) throw new Error("the answer has no tracks");
-		const number = (name: string, row: number) => bands?.column(name).number(row) ?? NaN;
-		return { tracks: readTracks(tracks), bands: Array.from({ length: bands?.rows ?? 0 }, (_, row) => ({ track: number("track", row), number: number("number", row),
-			start: number("start", row), end: number("end", row), level: number("level", row) || 0 })).filter((band) => band.level === 0) };
+		return readTracks(tracks);
 	});
-	return <Waiting loaded={loaded}>{(value) => value.tracks.length
-		? <Tracks {...value} query={query} /> : <div class="notice"><p>The profile has no spans.</p><Command text="plumb run --trace -- PROGRAM" /></div>}</Waiting>;
+	return <Waiting loaded={loaded}>{(tracks) => tracks.length
+		? <Tracks tracks={tracks} query={query} /> : <div class="notice"><p>The profile has no spans.</p><Command text="plumb run --trace -- PROGRAM" /></div>}</Waiting>;
 }
 
 interface Shown {
@@ -44,13 +38,15 @@ class Board {
 	private timer = 0;
 	private settle = 0;
 	private stop: AbortController | null = null;
+	private hasBands = false;
+	private readonly ended = new AbortController();
 	private drag: { x: number; y: number; time: number; isPan: boolean; place: Place; moved: boolean } | null = null;
 	private readonly cleanup: (() => void)[] = [];
 	readonly range: [number, number];
 	readonly times: number[] = [];
 
 	constructor(private readonly canvas: HTMLCanvasElement, private readonly app: () => App, private readonly query: Query, private readonly tracks: TrackRow[],
-		bands: Extra["bands"], private readonly tell: { span(shown: Shown["span"]): void; tip(x: number, y: number, text: string | null): void;
+		private readonly tell: { span(shown: Shown["span"]): void; tip(x: number, y: number, text: string | null): void;
 			measure(range: [number, number] | null): void; error(error: Error): void }) {
 		this.range = [Math.min(...tracks.map((track) => track.start)), Math.max(...tracks.map((track) => track.end))];
 		if (!(this.range[1] > this.range[0])) this.range[1] = this.range[0] + 1;
@@ -58,7 +54,7 @@ class Board {
 		this.place = { t0: number("t0", this.range[0]), t1: number("t1", this.range[1]), top: 0, left: 180 };
 		if (!(this.place.t1 > this.place.t0)) [this.place.t0, this.place.t1] = this.range;
 		const m0 = number("m0", NaN), m1 = number("m1", NaN);
-		this.extra = { bands, arrows: [], selected: null, measure: m1 > m0 ? [m0, m1] : null, origin: Math.min(0, this.range[0]) };
+		this.extra = { bands: new Map(), arrows: [], selected: null, measure: m1 > m0 ? [m0, m1] : null, origin: Math.min(0, this.range[0]) };
 		if (this.extra.measure) tell.measure(this.extra.measure);
 		const on = <K extends keyof HTMLElementEventMap>(name: K, act: (event: HTMLElementEventMap[K]) => void) => {
 			canvas.addEventListener(name, act, { passive: false });
@@ -81,6 +77,7 @@ class Board {
 	end(): void {
 		for (const act of this.cleanup) act();
 		this.stop?.abort();
+		this.ended.abort();
 		cancelAnimationFrame(this.frame);
 		clearTimeout(this.timer);
 		clearTimeout(this.settle);
@@ -139,8 +136,23 @@ class Board {
 			this.canvas.dataset["spans"] = String(spans.rows);
 			this.draw();
 			this.need();
+			void this.askBands();
 		} catch (error) {
 			if (!stop.signal.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
+		}
+	}
+
+	/** Iterations come after the first picture: to find them takes longer. */
+	private async askBands(): Promise<void> {
+		if (this.hasBands) return;
+		this.hasBands = true;
+		try {
+			const [bands] = await this.app().source.tables("timeline/bands", this.query, this.ended.signal);
+			if (bands) this.extra.bands = readBands(bands);
+			this.canvas.dataset["bands"] = String(bands?.rows ?? 0);
+			this.draw();
+		} catch (error) {
+			if (!this.ended.signal.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
 		}
 	}
 
@@ -297,7 +309,7 @@ function words(span: NonNullable<Shown["span"]>): string {
 		span.many > 1 ? `; ${span.many} spans that are narrower than a pixel` : ""}`;
 }
 
-function Tracks({ tracks, bands, query }: Loaded & { query: Query }) {
+function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 	const app = useApp();
 	const canvas = useRef<HTMLCanvasElement>(null), board = useRef<Board | null>(null), newest = useRef(app);
 	newest.current = app;
@@ -307,7 +319,7 @@ function Tracks({ tracks, bands, query }: Loaded & { query: Query }) {
 	const [error, setError] = useState<Error | null>(null);
 	useEffect(() => {
 		if (!canvas.current) return;
-		const made = new Board(canvas.current, () => newest.current, query, tracks, bands, { span: setSpan, measure: setMeasure, error: setError,
+		const made = new Board(canvas.current, () => newest.current, query, tracks, { span: setSpan, measure: setMeasure, error: setError,
 			tip: (x, y, text) => setTip(text === null ? null : { x, y, text }) });
 		board.current = made;
 		Object.assign(canvas.current, { plumbTimes: made.times });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/times.h"
+#include "model/times.h"
 
 #include <math.h>
 
@@ -16,7 +16,7 @@ clock_of(const struct plumb_profile *profile, uint32_t process)
 /* monotonic = t + offset + slope * (t - reference), so t is that much earlier; the slope is a few
  * parts per million, so that its square is of no account. */
 int64_t
-plumb_export_realtime(const struct plumb_profile *profile, uint32_t process, int64_t time_ns)
+plumb_realtime(const struct plumb_profile *profile, uint32_t process, int64_t time_ns)
 {
 	const struct plumb_clock *clock = clock_of(profile, process);
 	int64_t real, drift, result;
@@ -30,4 +30,13 @@ plumb_export_realtime(const struct plumb_profile *profile, uint32_t process, int
 	if (__builtin_sub_overflow(real, drift, &result))
 		return PLUMB_UNKNOWN;
 	return result;
+}
+
+bool
+plumb_is_of_several_hosts(const struct plumb_profile *profile)
+{
+	for (uint32_t i = 1; i < profile->processes_count; i++)
+		if (profile->processes[i].host != profile->processes[0].host)
+			return true;
+	return false;
 }
