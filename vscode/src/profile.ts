@@ -29,6 +29,8 @@ export class Profile implements vscode.Disposable {
 	private metric: string | null = null;
 	private window: string | null = null;
 	private asked = 0;
+	/** To show when the page is there again. */
+	private place: ToPage | null = null;
 
 	private constructor(private readonly panel: vscode.WebviewPanel, private readonly plumb: Plumb, private readonly show: (values: Values) => void) {}
 
@@ -51,7 +53,12 @@ export class Profile implements vscode.Disposable {
 			save: (name, text) => void save(name, text),
 			state: (fragment) => void this.follow(fragment),
 		});
-		webview.onDidReceiveMessage((message: unknown) => link.take(message));
+		webview.onDidReceiveMessage((message: unknown) => {
+			// A page that was hidden begins again, and misses what was said before.
+			if (this.place && (message as { answer?: unknown } | null)?.answer === "about") post(this.place);
+			this.place = null;
+			return link.take(message);
+		});
 		webview.options = { enableScripts: true, localResourceRoots: [media] };
 		const uri = (name: string) => webview.asWebviewUri(vscode.Uri.joinPath(media, name)).toString();
 		webview.html = pageHtml(randomBytes(18).toString("base64url"), webview.cspSource, uri("app.js"), uri("app.css"));
@@ -92,9 +99,11 @@ export class Profile implements vscode.Disposable {
 
 	/** Shows the boxes with NAME in the flame graph. */
 	async showInFlame(name: string): Promise<void> {
-		this.panel.reveal(undefined, false);
 		const message: ToPage = { type: "show", fragment: flameOf(literally(name), this.metric, this.window) };
-		await this.panel.webview.postMessage(message);
+		const isHidden = this.panel.visible === false;
+		if (isHidden) this.place = message;
+		this.panel.reveal(undefined, false);
+		if (!isHidden) await this.panel.webview.postMessage(message);
 	}
 
 	dispose(): void {
