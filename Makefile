@@ -10,6 +10,7 @@
 #: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
 #: make web        the page of plumb view, into web/dist, which the next make builds in (wants npm)
 #: make wheel      dist/plumb_profiler-*.whl, self-contained and checked; with the page if npm is there
+#: make vsix       dist/plumb-VERSION.vsix, the extension for VS Code with the page in it (wants npm)
 #: make install    into PREFIX (/usr/local), below DESTDIR
 #: make examples   the example tools of examples/, into build/examples
 #: make docs       writes the generated sections of docs/ and the outputs in docs/guides again
@@ -247,6 +248,8 @@ bench: all
 web:
 	@[ -e web/dist/app.css ] && [ -z "$$(find web/src web/*.json web/build.mjs -newer web/dist/app.js)" ] || \
 	  { cd web && npm ci --no-audit --no-fund --ignore-scripts >/dev/null && npm run --silent build; }
+vsix: web
+	@scripts/vsix.sh
 wheel:
 	@scripts/bootstrap.sh wheel
 	@$(BUILD_WEB) || echo 'plumb: the wheel has no page for plumb view; that wants npm and Node.js 18 or later' >&2
@@ -274,6 +277,6 @@ clean:
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 .PHONY: all examples web present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
-        wheel install docs format clean help
+        wheel vsix install docs format clean help
 include tests/mock/mock.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

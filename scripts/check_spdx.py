@@ -5,9 +5,9 @@ import pathlib
 import sys
 
 TAG = "SPDX-License-Identifier: Apache-2.0"
-SUFFIXES = {".c", ".h", ".S", ".py", ".sh", ".toml", ".ts"}
-FOLDERS = ["src", "include", "python", "scripts", "tests", "bench", "examples", ".ci"]
-DATA = {"corpus", "data", "__pycache__"}
+SUFFIXES = {".c", ".h", ".S", ".py", ".sh", ".toml", ".ts", ".tsx", ".mjs"}
+FOLDERS = ["src", "include", "python", "scripts", "tests", "bench", "examples", "web", "vscode", ".ci"]
+DATA = {"corpus", "data", "__pycache__", "node_modules", "dist", "media"}
 
 
 def sources(root):

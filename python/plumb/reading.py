@@ -166,6 +166,19 @@ class Profile:
     def __repr__(self):
         return f"<plumb.Profile {self.path!r}: {len(self)} contexts>"
 
+    def _repr_html_(self):
+        from . import _display
+        return _display.frame(self.path)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        """What a notebook shows: the page of plumb view in a frame, or text where there is no page."""
+        from . import _display
+        bundle = {"text/plain": _display.summary(self)}
+        shown = _display.frame(self.path)
+        if shown is not None:
+            bundle["text/html"] = shown
+        return bundle
+
     # ---- parts of the run ----
 
     @property

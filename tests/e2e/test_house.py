@@ -184,7 +184,7 @@ def test_shell_scripts_parse():
 def test_every_folder_has_its_page():
     pages = {path.stem for path in (ROOT / "docs/folders").glob("*.md")}
     folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
-    folders |= {"python", "tests", "bench"}
+    folders |= {"python", "tests", "bench", "web", "vscode"}
     assert folders <= pages, f"no page in docs/folders for {sorted(folders - pages)}"
 
 

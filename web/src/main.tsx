@@ -2,9 +2,11 @@
 import { render } from "preact";
 import "./app.css";
 import "./pages/all";
+import { openEditor } from "./protocol/editor";
 import { openSource } from "./protocol/source";
 import type { About } from "./protocol/types";
 import { Shell } from "./shell/shell";
+import { openAddress } from "./state/address";
 import { applyLook } from "./state/theme";
 
 applyLook();
@@ -17,10 +19,11 @@ async function start(): Promise<void> {
 		document.body.append(root);
 	}
 	try {
-		const source = openSource();
+		const editor = openEditor();
+		const source = openSource(editor);
 		const about = await source.json<About>("about");
 		about.has["two_files"] = about.files.length > 1;
-		render(<Shell source={source} about={about} />, root);
+		render(<Shell source={source} about={about} address={openAddress(editor)} />, root);
 	} catch (error) {
 		root.textContent = error instanceof Error ? error.message : String(error);
 		root.setAttribute("role", "alert");

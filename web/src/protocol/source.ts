@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where answers come from: the server that sent the page, or the page itself.
+// Where answers come from: the server that sent the page, the editor around the page, or the page itself.
 import { decompress } from "fzstd";
 import { readTables, type Table } from "./columns";
+import type { Editor } from "./editor";
 import { canonical, type Query } from "./query";
 
 /** Why there is no answer, and the command that brings one. */
@@ -11,9 +12,17 @@ export class NoAnswer extends Error {
 	}
 }
 
+/** What a server says; 0 as the status: it does not answer. */
+export interface Reply {
+	status: number;
+	body: ArrayBuffer;
+}
+
 export interface Source {
 	/** The page holds its answers: there is no server. */
 	readonly isOffline: boolean;
+	/** The editor around the page, which can open a line and save a file. */
+	readonly editor: Editor | null;
 	json<T>(answer: string, query?: Query, signal?: AbortSignal): Promise<T>;
 	tables(answer: string, query?: Query, signal?: AbortSignal): Promise<Table[]>;
 	/** What was left out of an answer that the page holds. */
@@ -22,20 +31,34 @@ export interface Source {
 	csv(answer: string, query?: Query): Promise<string>;
 }
 
-export function openSource(): Source {
+export function openSource(editor: Editor | null): Source {
 	const index = document.getElementById("plumb-answers");
-	return index?.textContent ? new PageSource(JSON.parse(index.textContent) as PageIndex) : new ServerSource();
+	if (index?.textContent) return new PageSource(JSON.parse(index.textContent) as PageIndex);
+	return new LiveSource(editor ? (key, signal) => editor.ask(key, signal) : askServer, editor);
 }
 
-class ServerSource implements Source {
+async function askServer(key: string, signal?: AbortSignal): Promise<Reply> {
+	try {
+		const response = await fetch(`api/1/${key}`, { signal: signal ?? null, credentials: "omit" });
+		return { status: response.status, body: await response.arrayBuffer() };
+	} catch (error) {
+		if (error instanceof DOMException && error.name === "AbortError") throw error;
+		return { status: 0, body: new ArrayBuffer(0) };
+	}
+}
+
+/** A running plumb, asked by `ask`. */
+export class LiveSource implements Source {
 	readonly isOffline = false;
 	private readonly kept = new Map<string, Promise<unknown>>();
+
+	constructor(private readonly ask: (key: string, signal?: AbortSignal) => Promise<Reply>, readonly editor: Editor | null) {}
 
 	json<T>(answer: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
 		const key = canonical(answer, query);
 		const kept = this.kept.get(key);
 		if (kept) return kept as Promise<T>;
-		const made = this.fetch(key, signal).then((response) => response.json() as Promise<T>);
+		const made = this.take(key, signal).then((body) => JSON.parse(new TextDecoder().decode(body)) as T);
 		// A cancelled or failed answer is asked for again.
 		made.catch(() => this.kept.delete(key));
 		this.kept.set(key, made);
@@ -44,8 +67,7 @@ class ServerSource implements Source {
 	}
 
 	async tables(answer: string, query: Query = {}, signal?: AbortSignal): Promise<Table[]> {
-		const response = await this.fetch(canonical(answer, { ...query, format: "columns" }), signal);
-		return readTables(new Uint8Array(await response.arrayBuffer()));
+		return readTables(new Uint8Array(await this.take(canonical(answer, { ...query, format: "columns" }), signal)));
 	}
 
 	note(): null {
@@ -53,26 +75,21 @@ class ServerSource implements Source {
 	}
 
 	async csv(answer: string, query: Query = {}): Promise<string> {
-		return (await this.fetch(canonical(answer, { ...query, format: "csv" }))).text();
+		return new TextDecoder().decode(await this.take(canonical(answer, { ...query, format: "csv" })));
 	}
 
-	private async fetch(key: string, signal?: AbortSignal): Promise<Response> {
-		let response: Response;
+	private async take(key: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+		const { status, body } = await this.ask(key, signal);
+		if (status === 200) return body;
+		if (status === 0) throw new NoAnswer("plumb does not answer: it has ended. Start plumb view again.", null, 0);
+		const text = new TextDecoder().decode(body);
+		let said: { why?: string; remedy?: string | null } = {};
 		try {
-			response = await fetch(`api/1/${key}`, { signal: signal ?? null, credentials: "omit" });
-		} catch (error) {
-			if (error instanceof DOMException && error.name === "AbortError") throw error;
-			throw new NoAnswer("plumb does not answer: it has ended. Start plumb view again.", null, 0);
+			said = JSON.parse(text) as typeof said;
+		} catch {
+			// It is one line of text.
 		}
-		if (response.ok) return response;
-		const text = await response.text();
-		try {
-			const said = JSON.parse(text) as { why?: string; remedy?: string | null };
-			throw new NoAnswer(said.why ?? text, said.remedy ?? null, response.status);
-		} catch (error) {
-			if (error instanceof NoAnswer) throw error;
-			throw new NoAnswer(text.trim() || `plumb answered ${response.status}`, null, response.status);
-		}
+		throw new NoAnswer(said.why ?? (text.trim() || `plumb answered ${status}`), said.remedy ?? null, status);
 	}
 }
 
@@ -89,6 +106,7 @@ interface PageIndex {
 
 class PageSource implements Source {
 	readonly isOffline = true;
+	readonly editor = null;
 	constructor(private readonly index: PageIndex) {}
 
 	/** The entry of a query. A page has an answer for each view, but not for each width, range or number of rows. */

@@ -88,7 +88,8 @@ export function CsvButton({ name, answer, query, rows }: {
 		try {
 			const text = answer && !app.source.isOffline ? await app.source.csv(answer, query)
 				: (rows?.() ?? []).map((row) => row.map(csvField).join(",")).join("\r\n") + "\r\n";
-			saveText(`${name}.csv`, text);
+			if (app.source.editor) app.source.editor.save(`${name}.csv`, text);
+			else saveText(`${name}.csv`, text);
 			app.say("The CSV file is saved");
 		} catch (error) {
 			app.say(error instanceof Error ? error.message : String(error));

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { fileName, visible } from "../draw/words";
 import type { Source } from "../protocol/source";
 import type { About } from "../protocol/types";
+import type { Address } from "../state/address";
 import { AppContext, type App } from "../state/app";
 import { change, format, parse, turn, type State } from "../state/fragment";
 import { applyLook, chooseLook, chosenLook, type Look } from "../state/theme";
@@ -13,8 +14,8 @@ import { lacks, pageOf, pages } from "./registry";
 
 const isTyping = (event: KeyboardEvent) => event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
 
-export function Shell({ source, about }: { source: Source; about: About }) {
-	const [state, setState] = useState<State>(() => parse(location.hash));
+export function Shell({ source, about, address }: { source: Source; about: About; address: Address }) {
+	const [state, setState] = useState<State>(() => parse(address.now()));
 	const [look, setLook] = useState<Look>(applyLook);
 	const [open, setOpen] = useState<"help" | "palette" | null>(null);
 	const [said, say] = useState("");
@@ -22,24 +23,24 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 	now.current = state;
 
 	useEffect(() => {
-		const follow = () => setState(parse(location.hash));
+		const unwatch = address.watch(() => setState(parse(address.now())));
 		const dark = matchMedia("(prefers-color-scheme: dark)");
 		const adapt = () => !chosenLook() && setLook(applyLook());
-		addEventListener("popstate", follow);
-		addEventListener("hashchange", follow);
 		dark.addEventListener("change", adapt);
+		const marks = new MutationObserver(adapt);
+		marks.observe(document.body, { attributes: true, attributeFilter: ["data-vscode-theme-kind"] });
 		return () => {
-			removeEventListener("popstate", follow);
-			removeEventListener("hashchange", follow);
+			unwatch();
 			dark.removeEventListener("change", adapt);
+			marks.disconnect();
 		};
 	}, []);
 
 	const page = pageOf(state.page) ?? pages().find((one) => !lacks(one, about)) ?? pages()[0];
 	const show = useCallback((next: State, isStep: boolean) => {
 		const at = format(next);
-		if (at === location.hash) return;
-		history[isStep ? "pushState" : "replaceState"](null, "", at);
+		if (at === address.now()) return;
+		address.put(at, isStep);
 		now.current = next;
 		setState(next);
 	}, []);
@@ -120,7 +121,7 @@ export function Shell({ source, about }: { source: Source; about: About }) {
 						options={about.metrics.filter((one) => one.adds_up).map((one) => [one.name, one.name])} />}
 					{page?.follows.includes("window") && about.windows.length > 0 && <Choice label="Part" onChange={(window) => set({ window, ...FRESH }, true)}
 						value={state.values["window"] ?? page.usualWindow ?? defaultWindow(about)} options={windowsOf(about)} />}
-					<LinkButton />
+					{address.isShared && <LinkButton />}
 					<button type="button" onClick={turnLook} aria-label={look === "dark" ? "Switch to the light look" : "Switch to the dark look"}>
 						{look === "dark" ? "☀" : "☾"}</button>
 					<button type="button" onClick={() => setOpen("help")} aria-label="Help and keys">?</button>

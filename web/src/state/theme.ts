@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: what the system prefers, until you choose. The choice is kept in the browser if that is allowed.
+// Light or dark: what the system or the editor prefers, until you choose. The choice is kept in the browser if that is allowed.
 
 export type Look = "light" | "dark";
 const KEY = "plumb-look";
@@ -13,8 +13,14 @@ export function chosenLook(): Look | null {
 	}
 }
 
+/** The look of VS Code, which marks the body of the page with it. */
+function editorLook(): Look | null {
+	const kind = document.body?.dataset["vscodeThemeKind"];
+	return kind ? (/dark|high-contrast$/.test(kind) ? "dark" : "light") : null;
+}
+
 export function currentLook(): Look {
-	return chosenLook() ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+	return chosenLook() ?? editorLook() ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
 
 export function applyLook(): Look {

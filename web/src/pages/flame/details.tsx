@@ -20,6 +20,9 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 	const frame = valueOf(loaded)?.node === node ? valueOf(loaded) : null;
 	const name = flame.name(box);
 	const own = place(frame?.file, frame?.line), user = place(frame?.user?.file, frame?.user?.line);
+	const editor = app.source.editor;
+	const open = (file: string | null | undefined, line: number | null | undefined) => editor && file &&
+		<button type="button" onClick={() => editor.open(file, line ?? null)} aria-label={`Open ${place(file, line)}`}>Open</button>;
 	return (
 		<aside class="details" aria-label="Selected box">
 			<p class="row"><strong class="name">{name}</strong><button type="button" onClick={onClose} aria-label="Close the details">×</button></p>
@@ -27,8 +30,8 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 				all; itself {amount(flame.self[box], flame.total.unit)}</p>
 			{(flame.many[box] as number) > 1 && <p>{(flame.many[box] as number) - 1} narrower boxes beside it are drawn with it. Zoom in to see them.</p>}
 			<p class="row"><CopyButton text={() => name}>Copy name</CopyButton></p>
-			{own && <p class="place">{own} <CopyButton text={() => own} label="Copy the place">Copy</CopyButton></p>}
-			{user && user !== own && <p class="place">your code: {user} <CopyButton text={() => user} label="Copy the line of your code">Copy</CopyButton></p>}
+			{own && <p class="place">{own} {open(frame?.file, frame?.line)} <CopyButton text={() => own} label="Copy the place">Copy</CopyButton></p>}
+			{user && user !== own && <p class="place">your code: {user} {open(frame?.user?.file, frame?.user?.line)} <CopyButton text={() => user} label="Copy the line of your code">Copy</CopyButton></p>}
 			{frame?.library && <p class="place">library: {visible(frame.library)}</p>}
 			{frame && frame.findings.length > 0 && <ul class="findings">{frame.findings.map((one) => (
 				<li key={one.id}><strong>{visible(one.title)}</strong>{one.advice && <p>{visible(one.advice)}</p>}</li>))}</ul>}
