@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from browser import BUILD, PLUMB, ROOT, WEB, Viewer, recorded
+from web.browser import BUILD, PLUMB, ROOT, WEB, Viewer, recorded
 
 
 @pytest.fixture(scope="session")

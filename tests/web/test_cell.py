@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 
-from browser import PLUMB, ROOT, recorded
+from web.browser import PLUMB, ROOT, recorded
 
 NOTEBOOK = "<!doctype html><html lang='en'><meta charset='utf-8'><title>notebook</title><body><p>In [1]:</p>{cell}<p id='next'>In [2]:</p></body></html>"
 EVIL = "</iframe>\"'><img src=x onerror=\"parent.document.title='broken'\"><script>parent.document.title = 'broken'</script>"

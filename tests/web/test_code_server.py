@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, WEB, recorded
 
 pytestmark = pytest.mark.skipif(not os.environ.get("PLUMB_CODE_SERVER"), reason="set PLUMB_CODE_SERVER=1 to test the extension in code-server")
 

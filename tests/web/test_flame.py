@@ -7,8 +7,8 @@ import urllib.parse
 
 import pytest
 
-from browser import PLUMB, recorded
-from test_pages import TRAIN, loaded, until
+from web.browser import PLUMB, recorded
+from web.test_pages import TRAIN, loaded, until
 
 
 def opened(open_page, viewers, values="", **options):
@@ -107,7 +107,8 @@ def test_search_says_the_matched_share(open_page, viewers, folder, picture):
     page.keyboard.type("aten::addmm")
     page.wait_for_selector("text=match (")
     picture(page, "flame-search")
-    shown = float(re.search(r"([\d.]+) % match", page.inner_text(".summary")).group(1))
+    matched = re.compile(r"([\d.]+) % match")
+    shown = float(matched.search(page.get_by_text(matched).first.inner_text()).group(1))
     report = json.loads(subprocess.run([PLUMB, "report", "--json", "--by", "operator", "--top", "0", "--window", "loop", recorded(TRAIN, folder)], capture_output=True, check=True).stdout)
     addmm = next(row for row in report["rows"] if row["name"] == "aten::addmm")["inclusive"]["gpu.time"]["sum"]
     assert shown == pytest.approx(100 * addmm / report["total"]["sum"], abs=0.1)

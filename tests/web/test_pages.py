@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, WEB, recorded
 
 TRAIN = "programs/hf-train-fault"
 PAGES = {"overview": "Overview", "flame": "Flame", "timeline": "Timeline", "iterations": "Iterations", "kernels": "Kernels", "layers": "Layers"}
@@ -178,7 +178,7 @@ register({ id: "levels", title: "Levels", key: "y", needs: { levels: "plumb run 
 
 
 def test_plumb_has_ended(open_page, folder):
-    from browser import Viewer
+    from web.browser import Viewer
     viewer = Viewer(recorded(TRAIN, folder))
     page = open_page(viewer.url)
     loaded(page)

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from browser import PLUMB, ROOT, recorded
-from test_flame import said, values_of
-from test_pages import TRAIN, loaded, until
+from web.browser import PLUMB, ROOT, recorded
+from web.test_flame import said, values_of
+from web.test_pages import TRAIN, loaded, until
 
 
 @pytest.fixture(scope="module")

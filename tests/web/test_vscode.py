@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, WEB, recorded
 
 VSCODE = ROOT / "vscode"
 TRAIN = "programs/hf-train-fault"
