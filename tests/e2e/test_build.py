@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from conftest import ROOT, clean_environment
 
-KINDS = ["libplumb", "counter", "plumb", "collect", "tool", "tests", "unit", "fuzz", "example", "mock"]
+KINDS = ["libplumb", "counter", "plumb", "collect", "tool", "bundle", "tests", "unit", "fuzz", "example",
+         "mock"]
 GOALS = ["all", "unit-programs", "fuzz-programs", "examples", "mock"]
 
 
