@@ -15,23 +15,14 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analyze/iterations.h"
+#include "processor_time.h"
 
 #define COUNT 10000000u
 #define PERIOD 1462u
 #define NAMES 67u
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static double
 most_bytes(void)

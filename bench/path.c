@@ -20,24 +20,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "analyze/path/path.h"
 #include "model/builder.h"
+#include "processor_time.h"
 #include "store/store.h"
 
 #define STREAMS 3
 #define LAYERS 3 /* nested operators around a launch */
 #define ROUND 1000
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 struct maker {
 	struct plumb_builder *builder;

@@ -14,24 +14,15 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/sort.h"
 #include "model/builder.h"
+#include "processor_time.h"
 #include "store/store.h"
 #include "view/view.h"
 
 #define ROUNDS 5
 #define RANGES 100
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* The middle one of COUNT times in seconds, as milliseconds; *MOST gets the greatest. */
 static double

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bundle.py [APP.JS APP.CSS]: writes the C source that holds the page of `plumb view`; without files, one that holds
-none. The script and the style stand inside an HTML page, so neither may hold what ends them there."""
+none. The script and the style are put into an HTML page, so neither may hold the text that ends it there."""
 import pathlib
 import re
 import sys

@@ -66,7 +66,7 @@ fill_site(struct plumb_thread *thread, struct plumb_range_site *site,
 	}
 }
 
-/* Does SITE's name still stand at its pointer? */
+/* Is SITE's name still what its pointer points to? */
 static bool
 has_name(const struct plumb_thread *thread, const struct plumb_range_site *site)
 {

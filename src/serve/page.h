@@ -12,7 +12,7 @@
 
 /* What web/ was built into. The build makes it. */
 struct plumb_bundle {
-	const char *script, *style; /* NULL: there is none */
+	const char *script, *style; /* NULL: plumb was built without it */
 	size_t script_bytes, style_bytes;
 };
 extern const struct plumb_bundle plumb_bundle;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random numbers for libevent. Built on a system with glibc 2.36 or later, libevent calls glibc's
- * arc4random, which older systems lack. These stand in for it, so that plumb runs there, too.
+ * arc4random, which older systems lack. libevent calls these instead, so plumb runs there, too.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -33,7 +33,7 @@ enum plumb_flame_view {
 };
 extern const char *const plumb_flame_view_names[PLUMB_FLAME_VIEWS];
 
-/* Who a frame belongs to. The numbers stand in answers. */
+/* Who a frame belongs to. Answers have these numbers. */
 enum plumb_flame_layer {
 	PLUMB_FLAME_PYTHON,
 	PLUMB_FLAME_MODULE,

@@ -106,7 +106,7 @@ test("the metric of the page is that of the lines", async () => {
 test("a frame opens its line, and outside the workspace only if you say so", async () => {
 	did.files = [FILE, "/etc/passwd", "/home/me/programs/train.py"];
 	did.folders = ["/home/me"];
-	panel.say({ type: "open", file: "/work/main/tests/accuracy/programs/hf_train.py", line: 36 });
+	panel.say({ type: "open", file: "/srv/elsewhere/tests/accuracy/programs/hf_train.py", line: 36 });
 	await until(() => did.opened.length === 1, "the file of the workspace");
 	assert.deepEqual(did.opened.pop(), { path: FILE, line: 36 });
 	panel.say({ type: "open", file: "/etc/passwd", line: 1 });

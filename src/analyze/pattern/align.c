@@ -84,7 +84,7 @@ go_back(const struct plumb_align *align, int32_t e, int32_t k, int32_t x, int32_
 		places[x - 1] = x - 1;
 }
 
-/* Makes room to count the symbols of PATTERN. False: there is none. */
+/* Makes room to count the symbols of PATTERN. False: no memory. */
 static bool
 reserve_counts(struct plumb_align *align, const int32_t *pattern, int32_t size)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One flame graph on a canvas: what is visible, the answers for it, and pointers and keys. It knows neither pages nor addresses.
+import { fitCanvas } from "../../draw/canvas";
 import { PALETTES } from "../../draw/colours";
 import { drawFlame, Flame, ROW, type View } from "../../draw/flame";
 import type { Query } from "../../protocol/query";
@@ -136,13 +137,7 @@ export class Controller {
 	// ---- drawing ----
 
 	private resize(): void {
-		const ratio = window.devicePixelRatio || 1;
-		const width = Math.round(this.canvas.clientWidth * ratio), height = Math.round(this.canvas.clientHeight * ratio);
-		if (width !== this.canvas.width || height !== this.canvas.height) {
-			this.canvas.width = width;
-			this.canvas.height = height;
-			this.paint();
-		}
+		if (fitCanvas(this.canvas)) this.paint();
 		this.need();
 	}
 

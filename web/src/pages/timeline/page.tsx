@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page Timeline: tracks of threads and streams. Drag to measure: the sums by name follow.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { fitCanvas } from "../../draw/canvas";
 import { LAYER_NAMES, PALETTES } from "../../draw/colours";
 import { AXIS, drawTimeline, HEADER, heightOf, LINE, readBands, readTracks, Spans, trackAt, type Extra, type Place, type TrackRow } from "../../draw/timeline";
 import { amount, percent, short } from "../../draw/words";
@@ -84,9 +85,7 @@ class Board {
 	}
 
 	private resize(): void {
-		const ratio = window.devicePixelRatio || 1;
-		this.canvas.width = Math.round(this.canvas.clientWidth * ratio);
-		this.canvas.height = Math.round(this.canvas.clientHeight * ratio);
+		fitCanvas(this.canvas);
 		this.place.left = this.canvas.clientWidth < 600 ? 84 : 180;
 		this.paint();
 		this.need();
