@@ -28,7 +28,8 @@ struct program {
 	int64_t steps;
 	const char *fact; /* of the environment */
 	const char *frame;
-	const char *file; /* of a Python frame */
+	const char *file;  /* of a Python frame */
+	const char *other; /* name of a second thread that does the same */
 };
 static const struct program usual = { .calls = 300000,
 	                              .start_calls = 100000,
@@ -90,12 +91,25 @@ add_rank(struct plumb_builder *b, const struct program *p, int64_t rank, uint32_
 	                            plumb_builder_text(b, p->frame ? p->frame : "aten::mm"),
 	                            PLUMB_NONE, 0),
 		0);
+	uint32_t other =
+		p->other
+			? plumb_builder_track(
+				  b, &(struct plumb_track){ .kind = PLUMB_TRACK_THREAD,
+	                                                    .process = process,
+	                                                    .device = PLUMB_NONE,
+	                                                    .name = plumb_builder_text(b, p->other),
+	                                                    .tid = 20 + rank,
+	                                                    .overhead_ns = p->overhead_ns })
+			: PLUMB_NONE;
 	int64_t begin = 500000000, end = begin + (int64_t)STEPS * STEP_NS;
 
 	plumb_builder_window_stretch(b, &(struct plumb_window_stretch){ startup, 0, begin });
 	plumb_builder_window_stretch(b, &(struct plumb_window_stretch){ loop, begin, end });
 	if (p->calls)
 		add_value(b, context, PLUMB_METRIC_OP_DURATION, track, loop, 1, p->calls,
+		          p->start_calls);
+	if (p->calls && p->other)
+		add_value(b, context, PLUMB_METRIC_OP_DURATION, other, loop, 1, p->calls,
 		          p->start_calls);
 	if (p->launches)
 		add_value(b, context, PLUMB_METRIC_GPU_LAUNCHES, track, loop, p->launches,
@@ -256,6 +270,20 @@ unknown(struct program p, const char *why)
 	assert_string_equal(e.why, why);
 }
 
+/* The thread of the backward pass works while the main thread waits. */
+static void
+test_threads_at_the_same_time(void **state)
+{
+	struct program p = usual;
+	(void)state;
+
+	p.other = "pt_autograd_0";
+	assert_true(estimate(&p).is_known);
+	assert_true(estimate(&p).own_ns > 1.9 * estimate(&usual).own_ns);
+	p.other = "worker";
+	unknown(p, "several threads work in it at the same time");
+}
+
 static void
 test_what_is_not_known(void **state)
 {
@@ -318,6 +346,7 @@ main(void)
 		T(test_the_gpu_hides_the_host),
 		T(test_what_the_gpu_waits_is_the_bound),
 		T(test_a_program_without_a_gpu),
+		T(test_threads_at_the_same_time),
 		T(test_what_is_not_known),
 		T(test_a_profile_takes_a_cost),
 	};
