@@ -207,6 +207,24 @@ plumb_row_cells_possible(const struct plumb_profile *profile, uint32_t strings,
 	return possible;
 }
 
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count)
+{
+	for (uint32_t c = 0; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		const char *row = rows;
+		bool possible = plumb_row_cells_possible(
+			profile, strings, column, row + column->offset, table->row_size, count);
+		if (column->cell == PLUMB_ROW_END)
+			for (uint32_t i = 0; possible && i < count; i++, row += table->row_size)
+				possible = is_end_possible(column, row);
+		if (!possible)
+			return column;
+	}
+	return NULL;
+}
+
 int
 plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
                      const struct plumb_row_table *table, void *row)

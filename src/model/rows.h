@@ -49,6 +49,10 @@ struct plumb_user_metric *plumb_profile_add_metric(struct plumb_profile *profile
 const struct plumb_row_column *
 plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
                 const struct plumb_row_table *table, const void *row);
+/* The same of COUNT rows. */
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count);
 /* Are COUNT cells of COLUMN possible? The first is at CELLS, each STEP bytes after the one before.
  * Of an end it is not asked if it comes after its beginning. */
 bool plumb_row_cells_possible(const struct plumb_profile *profile, uint32_t strings,
