@@ -425,6 +425,11 @@ keep_some(struct plumb_trace *trace, uint32_t track, const struct plumb_trace_sp
 static int
 keep_spans(struct plumb_trace *trace)
 {
+	uint64_t all = 0;
+	for (uint32_t t = 0; t < trace->spans.count; t++)
+		all += plumb_trace_spans_count(&trace->spans.items[t]);
+	if (plumb_builder_room(trace->builder, PLUMB_TABLE_SPANS, all) < 0)
+		return plumb_trace_no_memory(trace);
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
 		struct plumb_trace_spans *own = &trace->spans.items[t];
 		struct plumb_trace_span *spans = plumb_trace_spans_of(own);

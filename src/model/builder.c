@@ -409,6 +409,18 @@ plumb_builder_row_near(struct plumb_builder *builder, enum plumb_table_number nu
 	return PLUMB_OK;
 }
 
+int
+plumb_builder_room(struct plumb_builder *builder, enum plumb_table_number number, uint64_t count)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	if (table->most && count > table->most)
+		count = table->most;
+	if (plumb_row_array_of(&builder->profile, table).room || !count || count > UINT32_MAX - 1)
+		return PLUMB_OK; /* it grows */
+	return plumb_row_room(&builder->profile, table, (uint32_t)count) ? PLUMB_OK
+	                                                                 : out_of_memory(builder);
+}
+
 int64_t
 plumb_builder_rows(struct plumb_builder *builder, enum plumb_table_number number, const void *rows,
                    uint32_t count)

@@ -71,6 +71,9 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number table, 
 int plumb_builder_row_near(struct plumb_builder *builder, enum plumb_table_number table,
                            const void *row, uint32_t *near);
 
+/* Room for COUNT rows of an empty table, if the caller knows how many there will be. */
+int
+plumb_builder_room(struct plumb_builder *builder, enum plumb_table_number table, uint64_t count);
 /* COUNT rows at once, of a table without keys and blobs. Returns how many of them it took: the
  * first ones. */
 int64_t plumb_builder_rows(struct plumb_builder *builder, enum plumb_table_number table,

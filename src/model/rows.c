@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/large.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/metric.h"
@@ -48,6 +49,18 @@ plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *t
 		set_rows(profile, table, &rows);
 	}
 	return rows.items + (size_t)rows.count * table->row_size;
+}
+
+bool
+plumb_row_room(struct plumb_profile *profile, const struct plumb_row_table *table, uint32_t count)
+{
+	struct plumb_row_array rows = {
+		.items = plumb_large((size_t)count * table->row_size),
+		.room = count,
+	};
+	if (rows.items)
+		set_rows(profile, table, &rows);
+	return rows.items != NULL;
 }
 
 void *

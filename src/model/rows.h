@@ -25,6 +25,9 @@ plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_t
  * yet. NULL: no memory. */
 void *plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
                         uint32_t count);
+/* Room for COUNT rows, of a table that has none yet. False: no memory. */
+bool
+plumb_row_room(struct plumb_profile *profile, const struct plumb_row_table *table, uint32_t count);
 /* A row more, all bytes 0; NULL: no memory. */
 void *plumb_row_add(struct plumb_profile *profile, const struct plumb_row_table *table);
 /* From here on the table has COUNT rows. */
