@@ -26,13 +26,16 @@
 #define BYTES_MAX ((size_t)8 << 20) /* of all memos */
 #define SLOTS 4096
 #define STARTS 64
-#define TRIES 16
+#define TAILS 8192
+#define TAIL_MAX 4096 /* so far the end of an object is looked for */
+#define TRIES 4
 #define CREDIT 16384 /* so many more objects may be unknown than known, lately */
 
 struct plumb_pull_notes {
 	const char *start; /* of the object; NULL: it is not to be kept */
 	uint64_t hash;
 	const char *key;
+	uint32_t *tail; /* two for the memo, or NULL */
 	uint32_t count;
 	struct note {
 		const char *at, *end;
@@ -68,6 +71,8 @@ struct plumb_memos {
 	int credit;
 	PLUMB_VEC(struct memo *) items;
 	struct slot slots[SLOTS];
+	uint32_t tails[TAILS]
+		      [2]; /* the last two by what stands before the key and behind some number */
 	/* By the first bytes of an object: where a number stands before the key; 0: none. */
 	uint16_t starts[STARTS];
 	struct plumb_pull_notes notes;
@@ -95,6 +100,7 @@ plumb_memos_forget(struct plumb_memos *memos)
 	memos->items.count = 0;
 	memos->bytes = 0;
 	memset(memos->slots, 0, sizeof memos->slots);
+	memset(memos->tails, 0, sizeof memos->tails);
 }
 
 void
@@ -173,14 +179,40 @@ hash_head(struct plumb_memos *memos, const struct plumb_pull *pull)
 	return true;
 }
 
+/* Objects of one name may differ far behind, in a text after FROM: where one like it goes in
+ * `tails`. The text ends before the last number of the object, which is mostly a running one. */
+static inline uint32_t *
+tail_of(struct plumb_memos *memos, const struct plumb_pull *pull, const char *from)
+{
+	size_t room = (size_t)(pull->end - from);
+	const char *end = memchr(from, '}', room < TAIL_MAX ? room : TAIL_MAX);
+	if (!end)
+		return NULL;
+	while (end > from && (plumb_pull_is_digit(end[-1]) || plumb_pull_ends_number(end[-1])))
+		end--;
+	uint64_t hash =
+		plumb_hash_mix(memos->notes.hash, plumb_hash_bytes(from, (size_t)(end - from)));
+	return memos->tails[hash % TAILS];
+}
+
+static void
+put_tail(uint32_t *tail, uint32_t number)
+{
+	if (tail) {
+		tail[1] = tail[0];
+		tail[0] = number;
+	}
+}
+
 /* ---- finding ---- */
 
-/* Reads the object if it is as MEMO. */
+/* Reads the object if it is as MEMO. Else *FROM is where a text of it begins that is not alike. */
 static inline bool
-read_as(const struct memo *memo, struct plumb_pull *pull)
+read_as(const struct memo *memo, struct plumb_pull *pull, const char **from)
 {
 	const char *at = pull->at, *text = memo->text;
 	for (const struct piece *piece = memo->pieces;; piece++) {
+		*from = at;
 		if ((size_t)(pull->end - at) < piece->bytes || memcmp(at, text, piece->bytes) != 0)
 			return false;
 		at += piece->bytes;
@@ -198,15 +230,25 @@ read_as(const struct memo *memo, struct plumb_pull *pull)
 
 /* The number of the memo that is read, plus 1; 0: none. */
 static uint32_t
-try_slot(struct plumb_memos *memos, struct slot *slot, struct plumb_pull *pull)
+try_slot(struct plumb_memos *memos, const struct slot *slot, struct plumb_pull *pull)
 {
 	struct memo **items = memos->items.items;
 	uint32_t expected = slot->expected, tries = 0;
-	if (expected && read_as(items[expected - 1], pull))
+	const char *from, *other;
+	if (!expected)
+		return 0;
+	if (read_as(items[expected - 1], pull, &from))
 		return expected;
-	for (uint32_t i = slot->first; i && tries < TRIES; i = items[i - 1]->link, tries++)
-		if (i != expected && read_as(items[i - 1], pull))
-			return i;
+	uint32_t *tail = tail_of(memos, pull, from), found;
+	memos->notes.tail = tail;
+	for (int i = 0; tail && i < 2; i++)
+		if (tail[i] && read_as(items[tail[i] - 1], pull, &other))
+			return tail[i];
+	for (found = slot->first; found && tries < TRIES; found = items[found - 1]->link, tries++)
+		if (found != expected && read_as(items[found - 1], pull, &other)) {
+			put_tail(tail, found);
+			return found;
+		}
 	return 0;
 }
 
@@ -218,6 +260,7 @@ plumb_memos_find(struct plumb_memos *memos, struct plumb_pull *pull)
 	notes->start = NULL;
 	if (memos->credit <= 0 || plumb_pull_next(pull) != '{' || !hash_head(memos, pull))
 		return NULL;
+	notes->tail = NULL;
 	struct slot *slot = &memos->slots[notes->hash % SLOTS];
 	uint32_t found = try_slot(memos, slot, pull);
 	if (!found) {
@@ -320,6 +363,7 @@ plumb_memos_keep(struct plumb_memos *memos, struct plumb_pull *pull, const void 
 	*added = memo;
 	memos->bytes += bytes;
 	slot->first = memos->items.count;
+	put_tail(notes->tail, slot->first);
 	if (slot->last)
 		memos->items.items[slot->last - 1]->after = slot->first;
 	slot->last = slot->expected = slot->first;

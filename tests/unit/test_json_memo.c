@@ -119,6 +119,37 @@ test_many(void **state)
 	free(text);
 }
 
+/* One name with many arguments, in no order: all are found after they were read once. */
+static void
+test_many_tails(void **state)
+{
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	uint32_t random = 1;
+	bool seen[500] = { false };
+	uint32_t different = 0;
+	(void)state;
+	assert_non_null(out);
+	fputs("[", out);
+	for (int i = 0; i < 20000; i++) {
+		random = random * 1664525u + 1013904223u;
+		uint32_t which = (random >> 8) % 500;
+		different += !seen[which];
+		seen[which] = true;
+		fprintf(out,
+		        "%s" ADD "\"ts\": %d, \"args\": {\"External id\": %d, \"Input Dims\": "
+		        "[%u, [1]], \"Ev Idx\": %d}}",
+		        i ? "," : "", i, i + 7, which, i * 3);
+	}
+	fputs("]", out);
+	fclose(out);
+	uint32_t known = known_of(text);
+
+	assert_true(known <= 20000 - different && known > 19000);
+	free(text);
+}
+
 /* Objects that are all different: after some time they are not looked for. */
 static void
 test_all_different(void **state)
@@ -164,6 +195,7 @@ main(void)
 		cmocka_unit_test(test_unusual_numbers),
 		cmocka_unit_test(test_number_before_key),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_tails),
 		cmocka_unit_test(test_all_different),
 		cmocka_unit_test(test_cut_off),
 	};

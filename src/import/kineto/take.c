@@ -358,7 +358,7 @@ plumb_kineto_take(struct plumb_chrome *chrome, const struct plumb_chrome_event *
 	bool alike = find_out(reader, category, event, &memo);
 	hand_over(reader, &memo, event);
 	/* A thread without a number is named anew by each event. */
-	if (alike && event->category.at && event->tid != PLUMB_UNKNOWN)
+	if (alike && event->tid != PLUMB_UNKNOWN)
 		plumb_chrome_keep(chrome, &memo);
 }
 
