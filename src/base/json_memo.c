@@ -54,6 +54,7 @@ struct piece {
 
 struct memo {
 	uint32_t link;  /* the next with this slot, plus 1 */
+	uint32_t next;  /* the one that came after it last time, plus 1 */
 	uint32_t after; /* of this slot, the one that came after it last time, plus 1 */
 	const char *text;
 	const void *what;
@@ -69,6 +70,7 @@ struct plumb_memos {
 	char key[4];
 	size_t what_bytes, bytes;
 	int credit;
+	uint32_t previous; /* the memo of the object before, plus 1; 0: it had none */
 	PLUMB_VEC(struct memo *) items;
 	struct slot slots[SLOTS];
 	uint32_t tails[TAILS]
@@ -99,6 +101,7 @@ plumb_memos_forget(struct plumb_memos *memos)
 		free(memos->items.items[i]);
 	memos->items.count = 0;
 	memos->bytes = 0;
+	memos->previous = 0;
 	memset(memos->slots, 0, sizeof memos->slots);
 	memset(memos->tails, 0, sizeof memos->tails);
 }
@@ -252,17 +255,40 @@ try_slot(struct plumb_memos *memos, const struct slot *slot, struct plumb_pull *
 	return 0;
 }
 
+/* The object is as MEMO, a number plus 1. */
+static const void *
+use_memo(struct plumb_memos *memos, uint32_t memo)
+{
+	struct memo **items = memos->items.items;
+	if (memos->previous)
+		items[memos->previous - 1]->next = memo;
+	memos->previous = memo;
+	uint32_t next = items[memo - 1]->next;
+	if (next)
+		__builtin_prefetch(items[next - 1]);
+	return items[memo - 1]->what;
+}
+
 const void *
 plumb_memos_find(struct plumb_memos *memos, struct plumb_pull *pull)
 {
 	struct plumb_pull_notes *notes = &memos->notes;
+	struct memo **items = memos->items.items;
+	const char *from;
 	pull->notes = NULL;
 	notes->start = NULL;
-	if (memos->credit <= 0 || plumb_pull_next(pull) != '{' || !hash_head(memos, pull))
+	if (memos->credit <= 0 || plumb_pull_next(pull) != '{')
+		return NULL;
+	uint32_t found = memos->previous ? items[memos->previous - 1]->next : 0;
+	if (found && read_as(items[found - 1], pull, &from)) {
+		memos->credit += memos->credit < CREDIT;
+		return use_memo(memos, found);
+	}
+	if (!hash_head(memos, pull))
 		return NULL;
 	notes->tail = NULL;
 	struct slot *slot = &memos->slots[notes->hash % SLOTS];
-	uint32_t found = try_slot(memos, slot, pull);
+	found = try_slot(memos, slot, pull);
 	if (!found) {
 		memos->credit--;
 		notes->start = pull->at;
@@ -270,13 +296,12 @@ plumb_memos_find(struct plumb_memos *memos, struct plumb_pull *pull)
 		pull->notes = notes;
 		return NULL;
 	}
-	struct memo **items = memos->items.items;
 	memos->credit += memos->credit < CREDIT;
 	if (slot->last)
 		items[slot->last - 1]->after = found;
 	slot->last = found;
 	slot->expected = items[found - 1]->after ? items[found - 1]->after : found;
-	return items[found - 1]->what;
+	return use_memo(memos, found);
 }
 
 /* ---- keeping ---- */
@@ -359,7 +384,7 @@ plumb_memos_keep(struct plumb_memos *memos, struct plumb_pull *pull, const void 
 	struct slot *slot = &memos->slots[notes->hash % SLOTS];
 	memcpy((char *)(uintptr_t)memo->what, what, memos->what_bytes);
 	memo->link = slot->first;
-	memo->after = 0;
+	memo->after = memo->next = 0;
 	*added = memo;
 	memos->bytes += bytes;
 	slot->first = memos->items.count;
@@ -367,4 +392,5 @@ plumb_memos_keep(struct plumb_memos *memos, struct plumb_pull *pull, const void 
 	if (slot->last)
 		memos->items.items[slot->last - 1]->after = slot->first;
 	slot->last = slot->expected = slot->first;
+	use_memo(memos, slot->first);
 }
