@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread fills blocks, the caller empties them, in turn. All three formats may be several streams
- * behind one another, as `cat a.gz b.gz` makes them.
+ * behind one another, as `cat a.gz b.gz` makes them. A file that is not packed needs no thread,
+ * because the system reads it ahead itself. Most of it goes straight to where the caller wants it.
  */
 #include "base/input.h"
 
@@ -38,6 +39,7 @@ struct plumb_input {
 	char *path, *temporary;
 	int fd;
 	enum packing packing;
+	bool straight; /* no thread */
 	/* The reader's. */
 	unsigned char lead[8]; /* of a pipe: what was read to tell its packing */
 	size_t lead_at, lead_bytes;
@@ -112,17 +114,17 @@ read_packed(struct plumb_input *input)
 	return 0;
 }
 
+/* Adds to *BYTES at TO until there are ROOM, or the file has ended. */
 static int
-fill_plain(struct plumb_input *input, struct block *block)
+fill_plain(struct plumb_input *input, char *to, size_t room, size_t *bytes)
 {
-	while (block->bytes < BLOCK_BYTES) {
-		ssize_t got =
-			read_some(input, block->data + block->bytes, BLOCK_BYTES - block->bytes);
+	while (*bytes < room) {
+		ssize_t got = read_some(input, to + *bytes, room - *bytes);
 		if (got < 0)
 			return plumb_fail_errno(&input->error, "%s: cannot be read", input->path);
 		if (!got)
 			return 0;
-		block->bytes += (size_t)got;
+		*bytes += (size_t)got;
 	}
 	return 0;
 }
@@ -208,6 +210,17 @@ fill_packed(struct plumb_input *input, struct block *block)
 	return 0;
 }
 
+/* False: it is the last one. */
+static bool
+fill_block(struct plumb_input *input, struct block *block)
+{
+	block->bytes = 0;
+	int code = input->packing == PLAIN
+	                   ? fill_plain(input, block->data, BLOCK_BYTES, &block->bytes)
+	                   : fill_packed(input, block);
+	return !code && block->bytes == BLOCK_BYTES;
+}
+
 static void *
 read_ahead(void *data)
 {
@@ -220,11 +233,9 @@ read_ahead(void *data)
 		}
 		struct block *block = &input->blocks[input->written % BLOCKS];
 		pthread_mutex_unlock(&input->lock);
-		block->bytes = 0;
-		int code = input->packing == PLAIN ? fill_plain(input, block)
-		                                   : fill_packed(input, block);
+		bool more = fill_block(input, block);
 		pthread_mutex_lock(&input->lock);
-		input->ended = code < 0 || block->bytes < BLOCK_BYTES;
+		input->ended = !more;
 		input->written += block->bytes > 0;
 		pthread_cond_signal(&input->filled);
 	}
@@ -313,6 +324,9 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 		code = plumb_fail(error, PLUMB_EINPUT, "%s: is a folder; name a file", path);
 	if (!code) {
 		input->packing = packing_of(input);
+		input->straight = input->packing == PLAIN && S_ISREG(status.st_mode);
+		if (input->straight)
+			posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 		if (prepare_decoder(input) < 0)
 			code = plumb_fail_memory(error, "to read %s", path);
 	}
@@ -363,31 +377,55 @@ plumb_input_close(struct plumb_input *input)
 	free(input);
 }
 
+static int
+start_thread(struct plumb_input *input, struct plumb_error *error)
+{
+	if (input->started || input->straight)
+		return 0;
+	int failed = pthread_create(&input->thread, NULL, read_ahead, input);
+	if (failed) {
+		errno = failed;
+		return plumb_fail_errno(error, "%s: no thread to read it with", input->path);
+	}
+	input->started = true;
+	return 0;
+}
+
 /* The block to be emptied; NULL at the end or after an error. */
 static struct block *
 next_block(struct plumb_input *input, struct plumb_error *error, int *code)
 {
-	*code = 0;
-	if (!input->started) {
-		int failed = pthread_create(&input->thread, NULL, read_ahead, input);
-		if (failed) {
-			errno = failed;
-			*code = plumb_fail_errno(error, "%s: no thread to read it with",
-			                         input->path);
-			return NULL;
-		}
-		input->started = true;
-	}
-	struct block *block = NULL;
+	*code = start_thread(input, error);
+	if (*code < 0)
+		return NULL;
+	struct block *block = &input->blocks[input->taken % BLOCKS];
 	pthread_mutex_lock(&input->lock);
+	if (input->straight && input->written == input->taken && !input->ended) {
+		input->ended = !fill_block(input, block);
+		input->written += block->bytes > 0;
+	}
 	while (input->written == input->taken && !input->ended)
 		pthread_cond_wait(&input->filled, &input->lock);
-	if (input->written != input->taken)
-		block = &input->blocks[input->taken % BLOCKS];
-	else if (input->error.code)
-		*code = plumb_fail(error, input->error.code, "%s", input->error.message);
+	if (input->written == input->taken) {
+		block = NULL;
+		if (input->error.code)
+			*code = plumb_fail(error, input->error.code, "%s", input->error.message);
+	}
 	pthread_mutex_unlock(&input->lock);
 	return block;
+}
+
+/* Reads into TO itself, if no block has anything and TO is no smaller than one. Returns the bytes;
+ * after an error next_block says so. */
+static size_t
+read_straight(struct plumb_input *input, char *to, size_t room)
+{
+	size_t bytes = 0;
+	if (!input->straight || input->remember || input->ended || input->written != input->taken ||
+	    room < BLOCK_BYTES)
+		return 0;
+	input->ended = fill_plain(input, to, room, &bytes) < 0 || bytes < room;
+	return bytes;
 }
 
 void
@@ -441,6 +479,9 @@ plumb_input_read(struct plumb_input *input, void *to, size_t room, struct plumb_
 	size_t done = read_kept(input, to, room);
 	while (done < room) {
 		int code;
+		done += read_straight(input, (char *)to + done, room - done);
+		if (done == room)
+			break;
 		struct block *block = next_block(input, error, &code);
 		if (!block)
 			return code < 0 ? code : (ssize_t)done;

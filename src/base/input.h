@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a file of any size from front to back, as it is or unpacked: gzip, zstd and xz are told by
- * their first bytes. A thread of its own reads and unpacks ahead, so that it and the caller use a
- * core each.
+ * their first bytes. A pipe or a packed file is read and unpacked ahead by a thread of its own, so
+ * that it and the caller use a core each.
  *
  *	struct plumb_input *input;
  *	if (plumb_input_open(&input, path, &error) < 0) …

@@ -3,6 +3,8 @@
 
 #include <endian.h>
 
+#include "base/json_pull_private.h"
+
 #define KEY_MAX 48 /* longer keys are not looked for before they are read */
 
 /* Eight bytes can be read from where any text begins: see json_pull.c. */
@@ -45,9 +47,12 @@ find_field(const struct plumb_pull_field *fields, const struct plumb_pull_field 
 static void
 read_raw(struct plumb_pull *pull, struct plumb_slice *raw)
 {
+	struct plumb_pull_notes *notes = pull->notes;
 	plumb_pull_next(pull);
 	const char *at = pull->at;
+	pull->notes = NULL; /* each number in it counts */
 	plumb_pull_skip(pull);
+	pull->notes = notes;
 	*raw = (struct plumb_slice){ at, (size_t)(pull->at - at) };
 }
 
@@ -76,10 +81,29 @@ read_list(struct plumb_pull *pull, const struct plumb_pull_field *field, void *a
 			plumb_pull_object(pull, field->inner, at, own);
 }
 
+/* A number that the objects of a kind do not share. */
+static void
+note_value(struct plumb_pull *pull, const struct plumb_pull_field *field, void *at)
+{
+	plumb_pull_next(pull);
+	const char *from = pull->at;
+	if (field->kind == PLUMB_PULL_MICROS)
+		plumb_pull_decimal(pull, 3, at);
+	else if (field->kind == PLUMB_PULL_EITHER)
+		read_either(pull, at);
+	else
+		plumb_pull_integer(pull, at);
+	plumb_pull_note(pull, from, field->kind == PLUMB_PULL_MICROS ? 3 : 0, at);
+}
+
 static inline void
 read_value(struct plumb_pull *pull, const struct plumb_pull_field *field, void *into, void *own)
 {
 	void *at = (char *)into + field->offset;
+	if (field->varies && pull->notes) {
+		note_value(pull, field, at);
+		return;
+	}
 	switch ((enum plumb_pull_kind)field->kind) {
 	case PLUMB_PULL_SEEN:
 		*(bool *)at = true;

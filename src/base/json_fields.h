@@ -42,8 +42,10 @@ typedef void plumb_pull_read(struct plumb_pull *pull, void *into, void *own);
 
 struct plumb_pull_field {
 	const char *key;
-	uint64_t word;        /* the first 8 bytes of key, the first one lowest */
-	uint16_t bytes, kind; /* of key; enum plumb_pull_kind */
+	uint64_t word;  /* the first 8 bytes of key, the first one lowest */
+	uint16_t bytes; /* of key */
+	uint8_t kind;   /* enum plumb_pull_kind */
+	bool varies;    /* json_memo.h: the number is another one in each object */
 	uint32_t offset;
 	const struct plumb_pull_field *inner;
 	plumb_pull_read *read;

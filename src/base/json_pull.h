@@ -53,6 +53,7 @@ struct plumb_pull {
 	size_t room;
 	uint64_t offset;                    /* of window[0] in the file */
 	struct plumb_pull_scratch *scratch; /* texts with escapes, since the mark */
+	struct plumb_pull_notes *notes; /* json_memo.h: of the object that is read; NULL: none */
 	const char *why;
 	uint64_t why_at;
 	struct plumb_error error; /* of the input */

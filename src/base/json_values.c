@@ -418,64 +418,6 @@ quick_decimal(struct plumb_slice text, int scale, int64_t *number)
 	return true;
 }
 
-static inline bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Does C end a number? The zero at the end of the window does not, because the number may go on. */
-static inline bool
-ends_number(char c)
-{
-	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-/* Takes a usual number and its value in one pass over its characters, as quick_decimal has it.
- * False: it is something else, and nothing is read. */
-static inline bool
-take_number(struct plumb_pull *pull, int scale, int64_t *number)
-{
-	const char *at = pull->at, *first;
-	bool negative = *at == '-';
-	uint64_t value = 0;
-	at += negative;
-	for (first = at; is_digit(*at); at++)
-		value = value * 10 + (uint64_t)(*at - '0');
-	if (at == first)
-		return false;
-	if (*at == '.')
-		for (at++; is_digit(*at) && scale; at++, scale--)
-			value = value * 10 + (uint64_t)(*at - '0');
-	if (at - first > 18 || !ends_number(*at))
-		return false;
-	int64_t scaled = (int64_t)value;
-	for (; scale; scale--)
-		if (__builtin_mul_overflow(scaled, (int64_t)10, &scaled))
-			return false;
-	*number = negative ? -scaled : scaled;
-	pull->at = at;
-	return true;
-}
-
-/* Skips a usual number. False: it is something else, and nothing is read. */
-static inline bool
-skip_number(struct plumb_pull *pull)
-{
-	const char *at = pull->at + (*pull->at == '-'), *first = at;
-	while (is_digit(*at))
-		at++;
-	if (at == first)
-		return false;
-	if (*at == '.')
-		for (at++; is_digit(*at);)
-			at++;
-	if (!ends_number(*at))
-		return false;
-	pull->at = at;
-	return true;
-}
-
 /* Takes the characters of a number, which may be in a text. */
 static bool
 number_of(struct plumb_pull *pull, struct plumb_slice *word)
@@ -501,7 +443,7 @@ bool
 plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number)
 {
 	struct plumb_slice word;
-	if (next_of(pull) && take_number(pull, scale, number))
+	if (next_of(pull) && plumb_pull_take_number(&pull->at, scale, number))
 		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, scale, number) || plumb_slice_decimal(word, scale, number));
@@ -512,7 +454,7 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 {
 	struct plumb_slice word;
 	struct decimal d;
-	if (next_of(pull) && take_number(pull, 0, number))
+	if (next_of(pull) && plumb_pull_take_number(&pull->at, 0, number))
 		return true;
 	return number_of(pull, &word) &&
 	       (quick_decimal(word, 0, number) ||
@@ -530,8 +472,8 @@ skip_simple(struct plumb_pull *pull, char c)
 	struct decimal d;
 	if (c == '"')
 		take_text(pull, &text);
-	else if (!skip_number(pull) && take_word(pull, &text) && !parse_decimal(text, &d) &&
-	         !is_literal(text))
+	else if (!plumb_pull_skip_number(&pull->at) && take_word(pull, &text) &&
+	         !parse_decimal(text, &d) && !is_literal(text))
 		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 
@@ -558,7 +500,10 @@ plumb_pull_skip(struct plumb_pull *pull)
 			pull->at++;
 			pull->first = true;
 		} else {
+			const char *from = pull->at;
 			skip_simple(pull, c);
+			if (pull->notes && c != '"' && (!depth || kinds[depth - 1] == '{'))
+				plumb_pull_note(pull, from, 0, NULL);
 		}
 		while (depth && !(kinds[depth - 1] == '{' ? take_member(pull, &key)
 		                                          : has_another(pull, ']'))) {

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pages.h"
 
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define LARGE ((size_t)2 << 20) /* the pages that a system has for large rooms */
 
 void *
 plumb_pages_grow(struct plumb_pages *pages, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t room = (pages->room + pages->room / 2 + bytes + page - 1) / page * page;
+	size_t room = pages->room + pages->room / 2 + bytes;
+	bool large = room >= 2 * LARGE;
 	char *data;
+	page = large ? LARGE : page;
+	room = (room + page - 1) / page * page;
 	if (room < pages->room || pages->dropped) /* nothing is added to what is being given back */
 		return NULL;
 	data = pages->data ? mremap(pages->data, pages->room, room, MREMAP_MAYMOVE)
@@ -17,6 +23,8 @@ plumb_pages_grow(struct plumb_pages *pages, size_t bytes)
 	                          -1, 0);
 	if (data == MAP_FAILED)
 		return NULL;
+	if (large)
+		madvise(data, room, MADV_HUGEPAGE); /* a wish: the system has far less to do */
 	pages->data = data;
 	pages->room = room;
 	pages->bytes += bytes;

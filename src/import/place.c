@@ -13,7 +13,8 @@
 #include "import/trace_private.h"
 #include "model/nesting.h"
 
-#define GIVE_BACK 65536 /* spans at a time */
+#define TOGETHER 256    /* spans that go into the builder at a time */
+#define GIVE_BACK 65536 /* the room of so many, a multiple of these */
 #define ENGINE "autograd::engine::evaluate_function: "
 
 /* The stack is ordered by the time at which its items close: what closes first is on top. */
@@ -53,7 +54,7 @@ is_wait(const char *call)
 
 /* One call with TOP's shapes, which took OWN itself. */
 static int
-add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
+add_shapes(struct sweep *sweep, const struct open *top, int64_t own, uint32_t *near)
 {
 	struct plumb_variant variant = {
 		.context = top->context,
@@ -72,7 +73,8 @@ add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
 		.first_ns = top->start_ns,
 		.last_ns = top->start_ns,
 	};
-	return plumb_builder_variant(sweep->trace->builder, &variant) < 0
+	return plumb_builder_row_near(sweep->trace->builder, PLUMB_TABLE_VARIANTS, &variant, near) <
+	                       0
 	               ? plumb_trace_no_memory(sweep->trace)
 	               : 0;
 }
@@ -113,20 +115,22 @@ close_top(struct sweep *sweep)
 	struct plumb_trace *trace = sweep->trace;
 	pass_time(sweep, sweep->stack.items[sweep->stack.count - 1].closes_ns);
 	struct open *top = &sweep->stack.items[--sweep->stack.count];
-	int code = 0;
-	if (plumb_nesting_has_own(top->kind)) {
-		code = plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_CALLS,
-		                         1);
-		code |= plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_TIME,
-		                          top->own_ns);
-		code |= plumb_trace_value(trace, sweep->track, top->context,
-		                          PLUMB_METRIC_OP_DURATION, top->end_ns - top->start_ns);
-		if (top->shapes != PLUMB_NONE)
-			code |= add_shapes(sweep, top, top->own_ns);
-	} else if (top->kind == PLUMB_FRAME_MODULE) {
-		code = plumb_trace_value(trace, sweep->track, top->context,
-		                         PLUMB_METRIC_MODULE_CALLS, 1);
-	}
+	bool own = plumb_nesting_has_own(top->kind);
+	uint32_t track = sweep->track, context = top->context;
+	if (!own && top->kind != PLUMB_FRAME_MODULE)
+		return 0;
+	struct plumb_trace_near *near = plumb_trace_near(trace, context);
+	if (!own)
+		return plumb_trace_observe(trace, track, context, PLUMB_METRIC_MODULE_CALLS, 1,
+		                           &near->values[0]);
+	int code = plumb_trace_observe(trace, track, context, PLUMB_METRIC_OP_CALLS, 1,
+	                               &near->values[0]);
+	code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_OP_TIME, top->own_ns,
+	                            &near->values[1]);
+	code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_OP_DURATION,
+	                            top->end_ns - top->start_ns, &near->values[2]);
+	if (top->shapes != PLUMB_NONE)
+		code |= add_shapes(sweep, top, top->own_ns, &near->variant);
 	return code;
 }
 
@@ -395,10 +399,37 @@ sweep_track(struct plumb_trace *trace, struct sweep *sweep, uint32_t track)
 	return sweep_spans(sweep, spans, count);
 }
 
+/* COUNT spans of TRACK go into the builder. */
+static int
+keep_some(struct plumb_trace *trace, uint32_t track, const struct plumb_trace_span *spans,
+          uint32_t count)
+{
+	struct plumb_span kept[TOGETHER];
+	int64_t start = spans->start_ns, end = spans->end_ns;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_trace_span *s = &spans[i];
+		kept[i] = (struct plumb_span){ s->context,     track,    s->start_ns, s->end_ns,
+			                       s->correlation, s->bytes, s->ends };
+		start = s->start_ns < start ? s->start_ns : start;
+		end = s->end_ns > end ? s->end_ns : end;
+	}
+	plumb_trace_extent(trace, track, start, end);
+	int64_t took = plumb_builder_rows(trace->builder, PLUMB_TABLE_SPANS, kept, count);
+	if (took < 0)
+		return plumb_trace_no_memory(trace);
+	trace->spans_left_out += (uint64_t)(count - took);
+	return 0;
+}
+
 /* All spans go into the builder, track by track, which gives their room back as it goes. */
 static int
 keep_spans(struct plumb_trace *trace)
 {
+	uint64_t all = 0;
+	for (uint32_t t = 0; t < trace->spans.count; t++)
+		all += plumb_trace_spans_count(&trace->spans.items[t]);
+	if (plumb_builder_room(trace->builder, PLUMB_TABLE_SPANS, all) < 0)
+		return plumb_trace_no_memory(trace);
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
 		struct plumb_trace_spans *own = &trace->spans.items[t];
 		struct plumb_trace_span *spans = plumb_trace_spans_of(own);
@@ -407,17 +438,11 @@ keep_spans(struct plumb_trace *trace)
 		    plumb_builder_get_track(trace->builder, t)->kind == PLUMB_TRACK_STREAM &&
 		    plumb_runs_sort(spans, count, sizeof *spans, swapped_work, NULL) < 0)
 			return plumb_trace_no_memory(trace);
-		for (uint32_t i = 0; i < count; i++) {
-			const struct plumb_trace_span *s = &spans[i];
-			plumb_trace_extent(trace, t, s->start_ns, s->end_ns);
-			int code = plumb_builder_span(
-				trace->builder,
-				&(struct plumb_span){ s->context, t, s->start_ns, s->end_ns,
-			                              s->correlation, s->bytes, s->ends });
-			if (code < 0)
-				return plumb_trace_no_memory(trace);
-			trace->spans_left_out += code == 1;
-			if (i % GIVE_BACK == GIVE_BACK - 1)
+		for (uint32_t i = 0; i < count; i += TOGETHER) {
+			uint32_t some = count - i < TOGETHER ? count - i : TOGETHER;
+			if (keep_some(trace, t, spans + i, some) < 0)
+				return PLUMB_ESYSTEM;
+			if ((i + TOGETHER) % GIVE_BACK == 0)
 				plumb_pages_drop(&own->pages, (size_t)i * sizeof *spans);
 		}
 		plumb_pages_free(&own->pages);

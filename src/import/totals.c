@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each device did: sums, and the exact union of its intervals. */
-#include <stdlib.h>
-
+#include "base/runs.h"
 #include "import/trace_private.h"
 
 static void
@@ -96,24 +95,22 @@ add_more_bytes(struct plumb_trace *trace)
 	}
 }
 
-static int
-by_device(const void *x, const void *y)
+/* By device and start. Works come in few ascending runs, as files have them. */
+static bool
+swapped_device(const void *x, const void *y, const void *data)
 {
 	const struct plumb_trace_busy *a = x, *b = y;
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+	(void)data;
+	return a->device != b->device ? b->device < a->device : b->start_ns < a->start_ns;
 }
 
-static int
-by_process(const void *x, const void *y)
+/* By device, process and start. */
+static bool
+swapped_process(const void *x, const void *y, const void *data)
 {
 	const struct plumb_trace_busy *a = x, *b = y;
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+	return a->device == b->device && a->process != b->process ? b->process < a->process
+	                                                          : swapped_device(x, y, data);
 }
 
 /* The union of the COUNT intervals at BUSY, ascending by start. */
@@ -155,7 +152,8 @@ plumb_trace_totals(struct plumb_trace *trace)
 	add_more_bytes(trace);
 	if (!count)
 		return trace->no_memory ? PLUMB_ESYSTEM : 0;
-	qsort(trace->busy.items, count, sizeof *busy, by_device);
+	if (plumb_runs_sort(trace->busy.items, count, sizeof *busy, swapped_device, NULL) < 0)
+		return plumb_trace_no_memory(trace);
 	for (uint32_t i = 0; i < count; i = next) {
 		struct plumb_device *device =
 			plumb_builder_get_device(trace->builder, busy[i].device);
@@ -163,7 +161,8 @@ plumb_trace_totals(struct plumb_trace *trace)
 			;
 		device->busy_ns = union_of(busy + i, next - i, &device->first_ns, &device->last_ns);
 	}
-	qsort(trace->busy.items, count, sizeof *busy, by_process);
+	if (plumb_runs_sort(trace->busy.items, count, sizeof *busy, swapped_process, NULL) < 0)
+		return plumb_trace_no_memory(trace);
 	for (uint32_t i = 0; i < count; i = next) {
 		struct plumb_device_process row = { .device = busy[i].device,
 			                            .process = busy[i].process };

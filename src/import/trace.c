@@ -70,6 +70,7 @@ plumb_trace_free(struct plumb_trace *trace)
 	plumb_vec_free(&trace->spans);
 	plumb_vec_free(&trace->busy);
 	plumb_vec_free(&trace->bytes);
+	plumb_vec_free(&trace->near);
 	free(trace);
 }
 
@@ -591,7 +592,7 @@ plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t conte
 
 static int
 add_value(struct plumb_trace *trace, uint32_t track, uint32_t context, struct plumb_ends ends,
-          uint32_t metric, int64_t number)
+          uint32_t metric, int64_t number, uint32_t *near)
 {
 	if (track == PLUMB_NONE || context == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
@@ -607,21 +608,41 @@ add_value(struct plumb_trace *trace, uint32_t track, uint32_t context, struct pl
 		.mean = (double)number,
 	};
 	trace->taken++;
-	return plumb_builder_value(trace->builder, &value) < 0 ? plumb_trace_no_memory(trace) : 0;
+	return plumb_builder_row_near(trace->builder, PLUMB_TABLE_VALUES, &value, near) < 0
+	               ? plumb_trace_no_memory(trace)
+	               : 0;
+}
+
+struct plumb_trace_near *
+plumb_trace_near(struct plumb_trace *trace, uint32_t context)
+{
+	while (context != PLUMB_NONE && trace->near.count <= context)
+		if (!plumb_vec_add(&trace->near))
+			return &trace->no_near;
+	return context == PLUMB_NONE ? &trace->no_near : &trace->near.items[context];
+}
+
+int
+plumb_trace_observe(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
+                    int64_t number, uint32_t *near)
+{
+	return add_value(trace, track, context, (struct plumb_ends){ 0, 0 }, metric, number, near);
 }
 
 int
 plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                   int64_t number)
 {
-	return add_value(trace, track, context, (struct plumb_ends){ 0, 0 }, metric, number);
+	uint32_t near = 0;
+	return plumb_trace_observe(trace, track, context, metric, number, &near);
 }
 
 int
 plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_trace_span *span,
                        uint32_t metric, int64_t number)
 {
-	return add_value(trace, span->track, span->context, span->ends, metric, number);
+	uint32_t near = 0;
+	return add_value(trace, span->track, span->context, span->ends, metric, number, &near);
 }
 
 /* ---- the ledger ---- */

@@ -121,6 +121,12 @@ struct plumb_trace_bytes {
 	int64_t copied, set;
 };
 
+/* Where the rows of a context are in the builder, as plumb_builder_row_near has it. */
+#define PLUMB_TRACE_NEAR 5
+struct plumb_trace_near {
+	uint32_t values[PLUMB_TRACE_NEAR], variant;
+};
+
 struct plumb_trace {
 	struct plumb_builder *builder;
 	uint32_t file, first_process, first_track; /* of this file */
@@ -146,6 +152,9 @@ struct plumb_trace {
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
 	PLUMB_VEC(struct plumb_trace_bytes) bytes;
+	PLUMB_VEC(struct plumb_trace_near) near; /* by context */
+	struct plumb_trace_near no_near;
+	uint32_t ledger_near[2];
 	uint64_t taken, spans_left_out;
 	uint64_t samples, samples_left_out;
 	int64_t first_ns, last_ns;
@@ -186,6 +195,11 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 int plumb_trace_totals(struct plumb_trace *trace);
 /* SPAN is one of its track. */
 int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_trace_span *span);
+/* For the rows of CONTEXT; valid until the next one is asked for. */
+struct plumb_trace_near *plumb_trace_near(struct plumb_trace *trace, uint32_t context);
+/* As plumb_trace_value. NEAR: of the same metric of the context. */
+int plumb_trace_observe(struct plumb_trace *trace, uint32_t track, uint32_t context,
+                        uint32_t metric, int64_t number, uint32_t *near);
 /* One observation at the context and track of SPAN, which is placed, between its ends. */
 int plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_trace_span *span,
                            uint32_t metric, int64_t number);

@@ -102,7 +102,8 @@ shared_bytes(const struct plumb_trace_launch *l)
 }
 
 static int
-launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
+launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item,
+              struct plumb_trace_near *near)
 {
 	uint32_t context = item->span.context, track = item->span.track;
 	int64_t length = item->span.end_ns - item->span.start_ns, blocks, shared;
@@ -126,23 +127,25 @@ launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 		.first_ns = item->span.start_ns,
 		.last_ns = item->span.start_ns,
 	};
-	int code = plumb_builder_variant(trace->builder, &variant) < 0
+	int code = plumb_builder_row_near(trace->builder, PLUMB_TABLE_VARIANTS, &variant,
+	                                  &near->variant) < 0
 	                   ? plumb_trace_no_memory(trace)
 	                   : 0;
 	if (l->grid[0] != PLUMB_UNKNOWN &&
 	    !__builtin_mul_overflow(l->grid[0], l->grid[1], &blocks) &&
 	    !__builtin_mul_overflow(blocks, l->grid[2], &blocks))
-		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_BLOCKS, blocks);
+		code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_GPU_BLOCKS, blocks,
+		                            &near->values[1]);
 	if (l->registers != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_REGISTERS,
-		                          l->registers);
+		code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_GPU_REGISTERS,
+		                            l->registers, &near->values[2]);
 	shared = shared_bytes(l);
 	if (shared != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
-		                          shared);
+		code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
+		                            shared, &near->values[3]);
 	if (l->occupancy != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_OCCUPANCY,
-		                          l->occupancy);
+		code |= plumb_trace_observe(trace, track, context, PLUMB_METRIC_GPU_OCCUPANCY,
+		                            l->occupancy, &near->values[4]);
 	return code;
 }
 
@@ -151,10 +154,12 @@ work_values(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t k
 {
 	const struct plumb_trace_span *span = &item->span;
 	int64_t length = span->end_ns - span->start_ns;
-	if (kind == PLUMB_FRAME_KERNEL)
-		return plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_TIME,
-		                         length) |
-		       launch_values(trace, item);
+	if (kind == PLUMB_FRAME_KERNEL) {
+		struct plumb_trace_near *near = plumb_trace_near(trace, span->context);
+		return plumb_trace_observe(trace, span->track, span->context, PLUMB_METRIC_GPU_TIME,
+		                           length, &near->values[0]) |
+		       launch_values(trace, item, near);
+	}
 	int code = plumb_trace_span_value(trace, span, PLUMB_METRIC_GPU_COPY_TIME, length);
 	if (item->bytes > 0)
 		item->span.bytes = (uint64_t)item->bytes;
@@ -265,6 +270,14 @@ group_of(struct plumb_trace *trace, const struct plumb_trace_item *item)
 	                                                          : 0;
 }
 
+static void
+count_work(struct plumb_trace *trace, uint32_t process, uint32_t source, uint32_t fate,
+           uint32_t *near)
+{
+	struct plumb_ledger_row row = { process, source, fate, PLUMB_NONE, 1 };
+	plumb_builder_row_near(trace->builder, PLUMB_TABLE_LEDGER, &row, near);
+}
+
 static int
 place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 {
@@ -286,9 +299,9 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	}
 	if (call)
 		call->works++;
-	plumb_trace_ledger(trace, track->process, source, PLUMB_FATE_RECEIVED, 1);
-	plumb_trace_ledger(trace, track->process, source,
-	                   matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
+	count_work(trace, track->process, source, PLUMB_FATE_RECEIVED, &trace->ledger_near[0]);
+	count_work(trace, track->process, source,
+	           matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, &trace->ledger_near[1]);
 	plumb_trace_add_work(trace, item, kind);
 	for (unsigned i = 0; i < PLUMB_TRACE_INNER && !item->whole; i++)
 		if (item->inner[i])
@@ -311,11 +324,12 @@ count_launches(struct plumb_trace *trace)
 	int code = 0;
 	for (uint32_t i = 0; i < trace->calls.count && !code; i++) {
 		const struct plumb_trace_call *call = &trace->calls.items[i];
+		uint32_t context = span_of(trace, call)->context;
 		if (call->works)
-			code = plumb_trace_value(trace, call->track, span_of(trace, call)->context,
-			                         call->works == 1 ? PLUMB_METRIC_GPU_LAUNCHES
-			                                          : PLUMB_METRIC_GPU_REPLAYS,
-			                         1);
+			code = plumb_trace_observe(trace, call->track, context,
+			                           call->works == 1 ? PLUMB_METRIC_GPU_LAUNCHES
+			                                            : PLUMB_METRIC_GPU_REPLAYS,
+			                           1, &plumb_trace_near(trace, context)->values[0]);
 	}
 	return code;
 }

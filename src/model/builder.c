@@ -329,8 +329,8 @@ same_keys(const struct plumb_builder_table *table, const char *a, const char *b)
 	return true;
 }
 
-/* The row of TABLE that has the keys of ROW, or NULL. */
-static void *
+/* The row of TABLE that has the keys of ROW, or PLUMB_MAP_NONE. */
+static uint32_t
 find_row(struct plumb_builder *builder, enum plumb_table_number number, uint64_t hash,
          const void *row)
 {
@@ -338,15 +338,18 @@ find_row(struct plumb_builder *builder, enum plumb_table_number number, uint64_t
 	size_t size = plumb_row_tables[number].row_size;
 	char *rows = plumb_row_array_of(&builder->profile, &plumb_row_tables[number]).items;
 	struct plumb_map_cursor at;
-	for (uint32_t id = plumb_map_first(&table->map, hash, &at); id != PLUMB_MAP_NONE;
+	uint32_t id;
+	for (id = plumb_map_first(&table->map, hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&table->map, &at))
 		if (same_keys(table, rows + id * size, row))
-			return rows + id * size;
-	return NULL;
+			break;
+	return id;
 }
 
-int
-plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number, const void *row)
+/* *AT becomes the number of the row with these keys, if there is one. */
+static int
+add_or_merge(struct plumb_builder *builder, enum plumb_table_number number, const void *row,
+             uint32_t *at)
 {
 	const struct plumb_row_table *table = &plumb_row_tables[number];
 	const struct plumb_row_column *fault = plumb_row_fault(
@@ -358,13 +361,15 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 	if (kept->count && !plumb_row_key(kept->count, row))
 		return PLUMB_OK;
 	uint64_t hash = hash_keys(kept, row);
-	void *there = kept->keys_count ? find_row(builder, number, hash, row) : NULL;
-	if (there) {
+	struct plumb_row_array rows = plumb_row_array_of(&builder->profile, table);
+	uint32_t there = kept->keys_count ? find_row(builder, number, hash, row) : PLUMB_MAP_NONE;
+	if (there != PLUMB_MAP_NONE) {
+		*at = there;
 		if (plumb_row_merges[number])
-			plumb_row_merges[number](there, row);
+			plumb_row_merges[number](rows.items + there * (size_t)table->row_size, row);
 		return PLUMB_OK;
 	}
-	uint32_t count = plumb_row_array_of(&builder->profile, table).count;
+	uint32_t count = rows.count;
 	if (table->most && count >= table->most)
 		return 1;
 	void *added = add_row(builder, number);
@@ -376,9 +381,64 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 		code = plumb_row_keep_blobs(&builder->profile, builder->strings, table, added);
 	if (!code && kept->keys_count)
 		code = plumb_map_add(&kept->map, hash, count);
+	*at = count;
 	if (code)
 		plumb_row_set_count(&builder->profile, table, count);
 	return code < 0 ? out_of_memory(builder) : code;
+}
+
+int
+plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number, const void *row)
+{
+	uint32_t at;
+	return add_or_merge(builder, number, row, &at);
+}
+
+int
+plumb_builder_row_near(struct plumb_builder *builder, enum plumb_table_number number,
+                       const void *row, uint32_t *near)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	const struct plumb_builder_table *kept = &builder->tables[number];
+	struct plumb_row_array rows = plumb_row_array_of(&builder->profile, table);
+	size_t offset = *near * (size_t)table->row_size;
+	bool there = *near < rows.count && same_keys(kept, rows.items + offset, row);
+	if (!there || (kept->count && !plumb_row_key(kept->count, row)))
+		return add_or_merge(builder, number, row, near);
+	plumb_row_merges[number](rows.items + offset, row);
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_room(struct plumb_builder *builder, enum plumb_table_number number, uint64_t count)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	if (table->most && count > table->most)
+		count = table->most;
+	if (plumb_row_array_of(&builder->profile, table).room || !count || count > UINT32_MAX - 1)
+		return PLUMB_OK; /* it grows */
+	return plumb_row_room(&builder->profile, table, (uint32_t)count) ? PLUMB_OK
+	                                                                 : out_of_memory(builder);
+}
+
+int64_t
+plumb_builder_rows(struct plumb_builder *builder, enum plumb_table_number number, const void *rows,
+                   uint32_t count)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	const struct plumb_row_column *fault = plumb_row_faults(
+		&builder->profile, plumb_strtab_count(builder->strings), table, rows, count);
+	uint32_t have = plumb_row_array_of(&builder->profile, table).count;
+	if (fault)
+		return bad_column(builder, table, fault);
+	if (table->most && count > table->most - have)
+		count = table->most - have;
+	void *to = plumb_row_reserve(&builder->profile, table, count);
+	if (!to)
+		return out_of_memory(builder);
+	memcpy(to, rows, (size_t)count * table->row_size);
+	plumb_row_set_count(&builder->profile, table, have + count);
+	return count;
 }
 
 /* ---- rows with ids, or of other shapes ---- */

@@ -65,6 +65,20 @@ uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint
 int
 plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number table, const void *row);
 
+/* The same, for a table whose rows are merged, if one row is added to again and again. *NEAR is
+ * where that row may be: any number at first, then as this function leaves it. What is put to a row
+ * that is there must be possible. */
+int plumb_builder_row_near(struct plumb_builder *builder, enum plumb_table_number table,
+                           const void *row, uint32_t *near);
+
+/* Room for COUNT rows of an empty table, if the caller knows how many there will be. */
+int
+plumb_builder_room(struct plumb_builder *builder, enum plumb_table_number table, uint64_t count);
+/* COUNT rows at once, of a table without keys and blobs. Returns how many of them it took: the
+ * first ones. */
+int64_t plumb_builder_rows(struct plumb_builder *builder, enum plumb_table_number table,
+                           const void *rows, uint32_t count);
+
 /* plumb_builder_value(builder, value), and so on: the same, with the type checked. */
 #define PLUMB_BUILDER_ROW(noun, type, number)                                                      \
 	static inline int plumb_builder_##noun(struct plumb_builder *builder, const type *noun)    \

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/large.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/metric.h"
@@ -48,6 +49,18 @@ plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *t
 		set_rows(profile, table, &rows);
 	}
 	return rows.items + (size_t)rows.count * table->row_size;
+}
+
+bool
+plumb_row_room(struct plumb_profile *profile, const struct plumb_row_table *table, uint32_t count)
+{
+	struct plumb_row_array rows = {
+		.items = plumb_large((size_t)count * table->row_size),
+		.room = count,
+	};
+	if (rows.items)
+		set_rows(profile, table, &rows);
+	return rows.items != NULL;
 }
 
 void *
@@ -205,6 +218,24 @@ plumb_row_cells_possible(const struct plumb_profile *profile, uint32_t strings,
 				possible = is_id_possible(profile, strings, column, id);
 		}
 	return possible;
+}
+
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count)
+{
+	for (uint32_t c = 0; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		const char *row = rows;
+		bool possible = plumb_row_cells_possible(
+			profile, strings, column, row + column->offset, table->row_size, count);
+		if (column->cell == PLUMB_ROW_END)
+			for (uint32_t i = 0; possible && i < count; i++, row += table->row_size)
+				possible = is_end_possible(column, row);
+		if (!possible)
+			return column;
+	}
+	return NULL;
 }
 
 int

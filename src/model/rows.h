@@ -25,6 +25,9 @@ plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_t
  * yet. NULL: no memory. */
 void *plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
                         uint32_t count);
+/* Room for COUNT rows, of a table that has none yet. False: no memory. */
+bool
+plumb_row_room(struct plumb_profile *profile, const struct plumb_row_table *table, uint32_t count);
 /* A row more, all bytes 0; NULL: no memory. */
 void *plumb_row_add(struct plumb_profile *profile, const struct plumb_row_table *table);
 /* From here on the table has COUNT rows. */
@@ -49,6 +52,10 @@ struct plumb_user_metric *plumb_profile_add_metric(struct plumb_profile *profile
 const struct plumb_row_column *
 plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
                 const struct plumb_row_table *table, const void *row);
+/* The same of COUNT rows. */
+const struct plumb_row_column *
+plumb_row_faults(const struct plumb_profile *profile, uint32_t strings,
+                 const struct plumb_row_table *table, const void *rows, uint32_t count);
 /* Are COUNT cells of COLUMN possible? The first is at CELLS, each STEP bytes after the one before.
  * Of an end it is not asked if it comes after its beginning. */
 bool plumb_row_cells_possible(const struct plumb_profile *profile, uint32_t strings,

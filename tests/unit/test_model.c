@@ -620,6 +620,83 @@ test_bad_rows(void **state)
 	}
 }
 
+/* Wherever a row is said to be, the outcome is that of plumb_builder_row. */
+static void
+test_rows_near(void **state)
+{
+	(void)state;
+	struct plumb_builder *b[2] = { plumb_builder_new(), plumb_builder_new() };
+	uint32_t random = 1, near[3] = { 0, 77, 1 };
+	for (int i = 0; i < 2; i++)
+		for (uint32_t name = 0; name < 4; name++) {
+			char text[2] = { (char)('a' + name), 0 };
+			plumb_builder_context(b[i], 0, python_frame(b[i], text), 0);
+		}
+	for (int i = 0; i < 500; i++) {
+		uint32_t context = next_random(&random) % 5, metric = 1 + next_random(&random) % 2;
+		int64_t number = next_random(&random) % 1000;
+		struct plumb_value value = {
+			context, metric, PLUMB_NONE,     number, next_random(&random) % 8 > 0,
+			number,  number, (double)number, 0
+		};
+		assert_int_equal(plumb_builder_value(b[0], &value), 0);
+		assert_int_equal(plumb_builder_row_near(b[1], PLUMB_TABLE_VALUES, &value,
+		                                        &near[context % 3]),
+		                 0);
+	}
+	struct plumb_profile p, q;
+	finish(b[0], &p);
+	finish(b[1], &q);
+	assert_int_equal(p.values_count, 10);
+	assert_int_equal(q.values_count, 10);
+	for (uint32_t i = 0; i < p.values_count; i++) {
+		const struct plumb_value *x = &p.values[i], *y = &q.values[i];
+		assert_int_equal(x->context, y->context);
+		assert_int_equal(x->metric, y->metric);
+		assert_int_equal(x->sum, y->sum);
+		assert_int_equal(x->count, y->count);
+		assert_true(x->min == y->min && x->max == y->max);
+		assert_true(x->mean == y->mean && x->m2 == y->m2);
+	}
+	plumb_profile_free(&p);
+	plumb_profile_free(&q);
+	struct plumb_value bad = { .context = 9, .count = 1, .metric = 1, .track = PLUMB_NONE };
+	b[0] = plumb_builder_new();
+	assert_int_equal(plumb_builder_row_near(b[0], PLUMB_TABLE_VALUES, &bad, near),
+	                 PLUMB_EINPUT);
+	plumb_builder_free(b[0]);
+}
+
+static void
+test_rows_together(void **state)
+{
+	(void)state;
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_track track = { .kind = PLUMB_TRACK_THREAD,
+		                     .process = PLUMB_NONE,
+		                     .device = PLUMB_NONE,
+		                     .name = PLUMB_NONE };
+	struct plumb_span spans[2] = { { 0, 0, 5, 9, 1 }, { 0, 0, 1, 2, 0 } };
+	plumb_builder_track(b, &track);
+	assert_int_equal(plumb_builder_rows(b, PLUMB_TABLE_SPANS, spans, 2), 2);
+	assert_int_equal(plumb_builder_rows(b, PLUMB_TABLE_SPANS, spans, 1), 1);
+	struct plumb_profile p;
+	finish(b, &p);
+	assert_int_equal(p.spans_count, 3);
+	assert_int_equal(p.spans[0].start_ns, 1);
+	assert_int_equal(p.spans[2].end_ns, 9);
+	plumb_profile_free(&p);
+	/* One that ends before it begins, or is on no track. */
+	for (int which = 0; which < 2; which++) {
+		b = plumb_builder_new();
+		plumb_builder_track(b, &track);
+		spans[1] = (struct plumb_span){ 0, which ? 1 : 0, 5, which ? 6 : 4, 0 };
+		assert_int_equal(plumb_builder_rows(b, PLUMB_TABLE_SPANS, spans, 2), PLUMB_EINPUT);
+		assert_int_equal(plumb_builder_finish(b, &p, NULL), PLUMB_EINPUT);
+		plumb_builder_free(b);
+	}
+}
+
 static void
 test_finish_twice(void **state)
 {
@@ -674,6 +751,8 @@ main(void)
 		cmocka_unit_test(test_rows_join),
 		cmocka_unit_test(test_work_order),
 		cmocka_unit_test(test_bad_rows),
+		cmocka_unit_test(test_rows_near),
+		cmocka_unit_test(test_rows_together),
 		cmocka_unit_test(test_finish_twice),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -57,10 +57,10 @@ static const struct plumb_pull_field event_fields[] = {
 	PLUMB_PULL_FIELD("name", TEXT, AT(name)),
 	PLUMB_PULL_FIELD("pid", EITHER, AT(pid)),
 	PLUMB_PULL_FIELD("tid", EITHER, AT(tid)),
-	PLUMB_PULL_FIELD("ts", MICROS, AT(start)),
-	PLUMB_PULL_FIELD("dur", MICROS, AT(duration)),
+	PLUMB_PULL_FIELD("ts", MICROS, AT(start), .varies = true),
+	PLUMB_PULL_FIELD("dur", MICROS, AT(duration), .varies = true),
 	PLUMB_PULL_FIELD("args", CALL, .read = read_arguments),
-	PLUMB_PULL_FIELD("id", EITHER, AT(id)),
+	PLUMB_PULL_FIELD("id", EITHER, AT(id), .varies = true),
 	PLUMB_PULL_FIELD("id2", OBJECT, .inner = second_id_fields),
 	{ 0 },
 };
@@ -79,6 +79,7 @@ read_event(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
 	if (chrome->dialect->begin)
 		chrome->dialect->begin(chrome);
 	plumb_pull_object(&chrome->pull, event_fields, event, chrome);
+	chrome->pull.notes = NULL;
 }
 
 /* ---- names ---- */
@@ -122,11 +123,14 @@ keep_name(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		return; /* without memory the builder says so */
 	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
 	struct plumb_slice text = event->given_name;
-	*name = (struct plumb_chrome_name){
-		pid, tid,
-		thread ? plumb_builder_string(builder, text.at, text.bytes)
-		       : plumb_builder_command(builder, text.at, text.bytes)
-	};
+	uint32_t string = thread ? plumb_builder_string(builder, text.at, text.bytes)
+	                         : plumb_builder_command(builder, text.at, text.bytes);
+	if (!thread && (at == PLUMB_MAP_NONE || name->name != string)) {
+		chrome->named++;
+		if (chrome->memos)
+			plumb_memos_forget(chrome->memos);
+	}
+	*name = (struct plumb_chrome_name){ pid, tid, string };
 	if (at == PLUMB_MAP_NONE)
 		plumb_map_add(&chrome->name_map, plumb_hash_mix((uint64_t)pid, (uint64_t)tid),
 		              chrome->names.count - 1);
@@ -212,7 +216,9 @@ static void
 read_events(struct plumb_chrome *chrome, bool unclosed)
 {
 	struct plumb_pull *pull = &chrome->pull;
-	struct plumb_chrome_event event;
+	struct plumb_memos *memos = chrome->memos;
+	struct plumb_chrome_event *event = &chrome->read;
+	const void *memo = NULL;
 	bool more = false;
 	PLUMB_PULL_WHOLE(pull)
 	more = plumb_pull_enter(pull, '[');
@@ -222,16 +228,26 @@ read_events(struct plumb_chrome *chrome, bool unclosed)
 		PLUMB_PULL_WHOLE(pull)
 		{
 			more = !(unclosed && plumb_pull_is_over(pull)) && plumb_pull_item(pull);
-			if (more)
-				read_event(chrome, &event);
+			memo = more && memos ? plumb_memos_find(memos, pull) : NULL;
+			if (more && !memo)
+				read_event(chrome, event);
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
-		if (event.phase == 'M' && chrome->trace)
-			keep_name(chrome, &event);
+		if (memo)
+			chrome->dialect->again(chrome, memo);
+		else if (event->phase == 'M' && chrome->trace)
+			keep_name(chrome, event);
 		else
-			chrome->dialect->take(chrome, &event);
+			chrome->dialect->take(chrome, event);
 	}
+}
+
+void
+plumb_chrome_keep(struct plumb_chrome *chrome, const void *memo)
+{
+	if (chrome->memos)
+		plumb_memos_keep(chrome->memos, &chrome->pull, memo);
 }
 
 static void
@@ -260,6 +276,8 @@ plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
 	int code = plumb_pull_open(pull, file->input, error);
 	if (code)
 		return code;
+	if (chrome->dialect->again) /* without memory, all events are read */
+		chrome->memos = plumb_memos_new("\"ts\"", chrome->dialect->memo_bytes);
 	PLUMB_PULL_WHOLE(pull)
 	object = plumb_pull_enter(pull, '{');
 	if (object)
@@ -273,6 +291,7 @@ void
 plumb_chrome_free(struct plumb_chrome *chrome)
 {
 	plumb_pull_close(&chrome->pull);
+	plumb_memos_free(chrome->memos);
 	plumb_vec_free(&chrome->names);
 	plumb_map_free(&chrome->name_map);
 }

@@ -15,6 +15,7 @@
 #define PLUMB_IMPORT_CHROME_EVENT_H
 
 #include "base/json_fields.h"
+#include "base/json_memo.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "import/import.h"
@@ -45,6 +46,12 @@ struct plumb_chrome_dialect {
 	bool (*wants)(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 	/* A whole one, but for names of processes and threads, which are kept. */
 	void (*take)(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
+	/* For files that repeat themselves: what was found out about an event, MEMO_BYTES, is kept
+	 * with plumb_chrome_keep and given to `again`, instead of `take`, for events that are equal
+	 * but for their numbers (json_memo.h). These are stored; other members are not. NULL: all
+	 * events are taken. */
+	void (*again)(struct plumb_chrome *chrome, const void *memo);
+	size_t memo_bytes;
 	/* Of the file's object, beside the events; they get the struct plumb_chrome. */
 	const struct plumb_pull_part *parts;
 	/* The closing bracket of a list may be missing, as when the program that wrote it was
@@ -63,7 +70,10 @@ struct plumb_chrome {
 	void *own;
 	struct plumb_chrome_samples *samples; /* if the dialect has their arguments or parts */
 	struct plumb_pull pull;
+	struct plumb_chrome_event read;         /* the event that is read */
 	const struct plumb_chrome_event *event; /* what of it stands before its arguments */
+	struct plumb_memos *memos;              /* NULL: none */
+	uint32_t named;                         /* so often a process got a new name */
 	PLUMB_VEC(struct plumb_chrome_name) names;
 	struct plumb_map name_map;
 };
@@ -73,6 +83,10 @@ struct plumb_chrome {
 int plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_chrome_free(struct plumb_chrome *chrome);
+
+/* Keeps MEMO of the event that is taken. It must hold for all events that are alike. If the name of
+ * a process changes, it is forgotten. */
+void plumb_chrome_keep(struct plumb_chrome *chrome, const void *memo);
 
 /* Does the file begin with an object or a list, after white space? */
 bool plumb_chrome_is_json(const struct plumb_import_file *file);

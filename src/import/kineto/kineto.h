@@ -70,7 +70,7 @@ struct plumb_kineto_processes {
 	struct plumb_map map;
 	struct plumb_kineto_naming {
 		int64_t pid, rank;
-		uint32_t names;
+		uint32_t named;
 	} last;          /* that was asked for */
 	int64_t base_ns; /* what the file says is to be added to its times */
 };

@@ -116,11 +116,11 @@ plumb_kineto_rank_named(struct plumb_kineto_processes *processes, const struct p
 
 	if (!chrome->names.count || pid == PLUMB_UNKNOWN)
 		return PLUMB_UNKNOWN;
-	if (last->names != chrome->names.count || last->pid != pid)
+	if (last->named != chrome->named || last->pid != pid)
 		*last = (struct plumb_kineto_naming){
 			.pid = pid,
 			.rank = rank_in(plumb_chrome_name_of(chrome, pid, PLUMB_UNKNOWN)),
-			.names = chrome->names.count,
+			.named = chrome->named,
 		};
 	return last->rank;
 }
