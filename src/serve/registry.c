@@ -124,7 +124,6 @@ static const struct plumb_query_key frame_keys[] = {
 	{ 0 },
 };
 
-/* Of all tracks and times. */
 static const struct plumb_query_key lanes_keys[] = {
 	PLUMB_KEY_FILE,
 	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
@@ -166,7 +165,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_spans },
-	{ "timeline/bands", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
+	{ "timeline/bands", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_bands },
 	{ "timeline/arrows", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_arrows },

@@ -87,12 +87,8 @@ make_arrays(struct plumb_lanes *l, uint64_t room)
 	l->start = malloc((size_t)room * sizeof *l->start + 1);
 	l->end = malloc((size_t)room * sizeof *l->end + 1);
 	l->source = malloc((size_t)room * sizeof *l->source + 1);
-	l->by_name = malloc((size_t)room * sizeof *l->by_name + 1);
-	l->sum = malloc(((size_t)room + 1) * sizeof *l->sum);
-	if (!l->lanes || !l->lane_of || !l->start || !l->end || !l->source || !l->by_name ||
-	    !l->sum)
+	if (!l->lanes || !l->lane_of || !l->start || !l->end || !l->source)
 		return PLUMB_ESYSTEM;
-	l->sum[0] = 0;
 	memset(l->lane_of, 0xff, (p->tracks_count + (size_t)1) * sizeof *l->lane_of);
 	return 0;
 }
@@ -206,15 +202,12 @@ plumb_lanes_free(struct plumb_lanes *l)
 	free(l->lanes);
 	free(l->lane_of);
 	free(l->rows);
-	free(l->names);
 	free(l->start);
 	free(l->end);
 	free(l->source);
-	free(l->by_name);
-	free(l->sum);
 	plumb_vec_free(&l->launches);
-	plumb_iterations_free(&l->found);
-	plumb_iterations_free(&l->host);
+	for (int part = 0; part < PLUMB_LANES_PARTS; part++)
+		plumb_lanes_found_free(l->parts[part]);
 	free(l);
 }
 
@@ -227,12 +220,81 @@ plumb_lanes_count(const struct plumb_lanes *l)
 size_t
 plumb_lanes_bytes(const struct plumb_lanes *l)
 {
-	size_t each = 2 * sizeof *l->start + 2 * sizeof *l->source + sizeof *l->sum;
+	const struct plumb_lanes_found *names = l->parts[PLUMB_LANES_NAMES];
+	size_t each = 2 * sizeof *l->start + sizeof *l->source;
 	size_t room = (size_t)l->profile->spans_count + l->profile->work_count;
+	size_t bytes = sizeof *l + room * each + l->row_room * sizeof *l->rows +
+	               l->lane_count * sizeof *l->lanes +
+	               l->launches.capacity * sizeof *l->launches.items;
 
-	return sizeof *l + room * each + l->row_room * sizeof *l->rows +
-	       l->name_room * sizeof *l->names + l->lane_count * sizeof *l->lanes +
-	       l->launches.capacity * sizeof *l->launches.items;
+	if (names)
+		bytes += l->count * (sizeof *names->by_name + sizeof *names->sum) +
+		         names->name_room * sizeof *names->names;
+	return bytes;
+}
+
+/* ---- parts ---- */
+
+struct plumb_lanes_found *
+plumb_lanes_find(const struct plumb_lanes *l, enum plumb_lanes_part part)
+{
+	struct plumb_lanes_found *found = calloc(1, sizeof *found);
+
+	if (!found)
+		return NULL;
+	found->part = part;
+	if (part == PLUMB_LANES_NAMES ? plumb_lanes_find_names(l, found)
+	                              : plumb_lanes_find_iterations(l, found))
+		return found;
+	plumb_lanes_found_free(found);
+	return NULL;
+}
+
+void
+plumb_lanes_found_free(struct plumb_lanes_found *found)
+{
+	if (!found)
+		return;
+	free(found->by_name);
+	free(found->sum);
+	free(found->names);
+	free(found->first_name);
+	plumb_iterations_free(&found->gpu);
+	plumb_iterations_free(&found->host);
+	free(found);
+}
+
+void
+plumb_lanes_give(struct plumb_lanes *l, struct plumb_lanes_found *found)
+{
+	if (l->parts[found->part])
+		plumb_lanes_found_free(found);
+	else
+		l->parts[found->part] = found;
+}
+
+enum plumb_lanes_part
+plumb_lanes_lacks(const struct plumb_lanes *l, enum plumb_lanes_table table)
+{
+	enum plumb_lanes_part part = table == PLUMB_LANES_SUM     ? PLUMB_LANES_NAMES
+	                             : table == PLUMB_LANES_BANDS ? PLUMB_LANES_ITERATIONS
+	                                                          : PLUMB_LANES_PARTS;
+
+	return part < PLUMB_LANES_PARTS && !l->parts[part] ? part : PLUMB_LANES_PARTS;
+}
+
+static int
+find_missing(struct plumb_lanes *l, enum plumb_lanes_table table)
+{
+	enum plumb_lanes_part part = plumb_lanes_lacks(l, table);
+	struct plumb_lanes_found *found;
+
+	if (part == PLUMB_LANES_PARTS)
+		return 0;
+	found = plumb_lanes_find(l, part);
+	if (found)
+		plumb_lanes_give(l, found);
+	return found ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- tracks ---- */
@@ -385,6 +447,8 @@ plumb_lanes_answer(struct plumb_lanes *l, enum plumb_lanes_table table,
 		return plumb_fail(error, PLUMB_EUSAGE, "there is no such table of the timeline");
 	code = read_range(l, range, &asked, error);
 	answer->id = answer->title = plumb_lanes_table_names[table];
+	if (!code)
+		code = find_missing(l, table);
 	for (const struct column *c = columns[table]; !code && c->name; c++)
 		plumb_answer_column(answer, c->name, c->unit, PLUMB_SOURCE_IS_MEASURED);
 	if (!code && table == PLUMB_LANES_TRACKS)
@@ -396,7 +460,7 @@ plumb_lanes_answer(struct plumb_lanes *l, enum plumb_lanes_table table,
 	else if (!code && table == PLUMB_LANES_ARROWS)
 		code = plumb_lanes_add_arrows(&asked, answer);
 	else if (!code)
-		code = plumb_lanes_add_bands(&asked, answer);
+		plumb_lanes_add_bands(&asked, answer);
 	free(asked.wanted);
 	if (code == PLUMB_ESYSTEM)
 		plumb_fail_memory(error, "for the timeline");

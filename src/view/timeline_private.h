@@ -20,7 +20,6 @@ struct plumb_lane_name {
 struct plumb_lane {
 	uint32_t track;
 	uint32_t row, row_count;
-	uint32_t name, name_count;
 	uint32_t first, end; /* its spans */
 	int64_t start_ns, end_ns;
 	bool newest; /* of the newest GPU work */
@@ -36,19 +35,27 @@ struct plumb_lanes {
 	uint32_t *lane_of; /* by track: its lane, or PLUMB_NONE */
 	struct plumb_lane_row *rows;
 	uint32_t row_count, row_room;
-	struct plumb_lane_name *names;
-	uint32_t name_count, name_room;
 	/* By span, row by row. */
 	uint32_t count;
 	int64_t *start, *end;
 	uint32_t *source; /* of the profile's spans; after those, of its newest work */
-	/* Each lane has its spans by frame, then start, and their times added up until there. */
+	/* Found when they are asked for. */
+	bool has_launches;
+	struct plumb_launches launches;
+	struct plumb_lanes_found *parts[PLUMB_LANES_PARTS];
+};
+
+struct plumb_lanes_found {
+	enum plumb_lanes_part part;
+	/* Names: each lane has its spans by frame, then start, and their times added up until
+	 * there. */
 	uint32_t *by_name;
 	uint64_t *sum; /* one more */
-	/* Found when they are asked for. */
-	bool has_launches, has_bands;
-	struct plumb_launches launches;
-	struct plumb_iterations found, host;
+	struct plumb_lane_name *names;
+	uint32_t name_count, name_room;
+	uint32_t *first_name; /* by lane, and one more */
+	/* Iterations. */
+	struct plumb_iterations gpu, host;
 };
 
 /* TIME_NS of TRACK's host on the clock of all lanes; PLUMB_UNKNOWN. */
@@ -65,10 +72,14 @@ plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
 	return p->contexts[context].frame;
 }
 
-/* Puts spans SOURCES, which are COUNT and in order of time, into rows of LANE, and into `by_name`.
- * Negative: no memory. */
+/* Puts spans SOURCES, which are COUNT and in order of time, into rows of LANE. Negative: no
+ * memory. */
 int plumb_lane_fill(struct plumb_lanes *lanes, struct plumb_lane *lane, const uint32_t *sources,
                     uint32_t count);
+
+/* FOUND is empty. False: no memory. */
+bool plumb_lanes_find_names(const struct plumb_lanes *lanes, struct plumb_lanes_found *found);
+bool plumb_lanes_find_iterations(const struct plumb_lanes *lanes, struct plumb_lanes_found *found);
 
 /* What is asked for, with times of the host's clock. */
 struct plumb_lanes_asked {
@@ -83,6 +94,6 @@ struct plumb_lanes_asked {
 void plumb_lanes_add_spans(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 int plumb_lanes_add_arrows(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 int plumb_lanes_add_sums(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
-int plumb_lanes_add_bands(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+void plumb_lanes_add_bands(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 
 #endif

@@ -101,6 +101,44 @@ def test_columns_have_the_rows_of_csv(viewer):
                     assert str(got) == want
 
 
+def send(viewer, path):
+    """A connection that has asked and has not read yet."""
+    knock = socket.create_connection(("127.0.0.1", viewer.port), timeout=20)
+    knock.sendall(f"GET {viewer.base}{path} HTTP/1.1\r\nHost: {viewer.host}\r\n\r\n".encode())
+    return knock
+
+
+def read_all(knock):
+    with knock:
+        return b"".join(iter(lambda: knock.recv(65536), b""))
+
+
+def test_iterations_are_found_beside_other_questions(plumb):
+    with Viewer(plumb, TRAINING, EXAMPLE) as two:
+        questions = ["timeline/bands?format=csv", "timeline/bands?px=200&format=csv", "timeline/bands?file=1&format=csv"]
+        send(two, "api/1/timeline/bands?px=100").close()  # who does not wait for the answer harms nobody
+        asked = [send(two, f"api/1/{question}") for question in questions]
+        assert two.get("timeline/spans?px=100&format=csv").startswith(b"track,depth,start,end,name")
+        bands = [read_all(knock) for knock in asked]
+        for question, reply in zip(questions, bands):
+            assert reply.startswith(b"HTTP/1.1 200") and reply.endswith(two.get(question)), question
+        rows = [len(body.split(b"\r\n\r\n", 1)[1].splitlines()) for body in bands]
+        assert rows[0] > rows[1] > 1
+        every = list(csv.DictReader(io.StringIO(two.get("timeline/bands?format=csv").decode())))
+        t0, t1 = (int(every[len(every) * part // 4]["start"]) for part in (1, 2))
+        ranged = list(csv.DictReader(io.StringIO(two.get(f"timeline/bands?t0={t0}&t1={t1}&format=csv").decode())))
+        assert 0 < len(ranged) < len(every)
+        assert ranged == [row for row in every if int(row["end"]) >= t0 and int(row["start"]) < t1]
+
+
+def test_it_ends_while_iterations_are_found(plumb):
+    with Viewer(plumb, TRAINING) as one:
+        send(one, "api/1/timeline/bands").close()
+        knock = send(one, "api/1/timeline/bands?px=7")
+        assert one.end()[0] == 0
+        knock.close()
+
+
 def test_about_says_what_is_open(viewer, windows):
     about = viewer.json("about")
     assert [file["name"] for file in about["files"]] == [str(p) for p in (TRAINING, EXAMPLE, windows, windows)]

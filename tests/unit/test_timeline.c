@@ -254,6 +254,46 @@ test_hosts(void **state)
 	}
 }
 
+/* What is found apart gives the same answers as what an answer finds. */
+static void
+check_parts(const struct plumb_profile *p)
+{
+	static const enum plumb_lanes_table tables[] = { PLUMB_LANES_SUM, PLUMB_LANES_BANDS };
+	struct plumb_lanes_range range = { 0 };
+	struct plumb_error error;
+
+	for (int part = 0; part < PLUMB_LANES_PARTS; part++) {
+		struct plumb_lanes *lanes[2];
+		struct plumb_answer answers[2];
+
+		for (int i = 0; i < 2; i++) {
+			lanes[i] = plumb_lanes_make(p, &error);
+			assert_non_null(lanes[i]);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]), part);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], PLUMB_LANES_SPANS),
+			                 PLUMB_LANES_PARTS);
+			if (i)
+				plumb_lanes_give(lanes[i], plumb_lanes_find(lanes[i], part));
+			if (i)
+				assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]),
+				                 PLUMB_LANES_PARTS);
+			assert_int_equal(plumb_lanes_answer(lanes[i], tables[part], &range,
+			                                    &answers[i], &error),
+			                 0);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]),
+			                 PLUMB_LANES_PARTS);
+		}
+		assert_int_equal(answers[0].row_count, answers[1].row_count);
+		assert_true(answers[0].row_count > 0);
+		/* What is there stays. */
+		plumb_lanes_give(lanes[0], plumb_lanes_find(lanes[0], part));
+		for (int i = 0; i < 2; i++) {
+			plumb_answer_free(&answers[i]);
+			plumb_lanes_free(lanes[i]);
+		}
+	}
+}
+
 /* Three kernels follow each other, twenty times. */
 static void
 test_bands(void **state)
@@ -277,6 +317,7 @@ test_bands(void **state)
 	free(text);
 	check(&p, PLUMB_LANES_BANDS, &(struct plumb_lanes_range){ .t0 = 6500, .t1 = 14000 },
 	      "0,1,0,2,7000,9900,1\n0,1,0,3,10500,13400,1\n");
+	check_parts(&p);
 	/* A pixel is 14 us. */
 	check(&p, PLUMB_LANES_BANDS, &(struct plumb_lanes_range){ .t1 = 70000, .px = 5 },
 	      "0,1,0,0,0,13400,4\n0,1,0,4,14000,27400,4\n0,1,0,8,28000,41400,4\n"
