@@ -12,8 +12,8 @@
  *	plumb_server_free(server);
  *	plumb_answers_free(answers);
  *
- * What an address may ask for is in docs/folders/serve.md. All of this is for one thread; what takes
- * long has another one inside.
+ * What an address may ask for is in docs/folders/serve.md. All of this is for one thread,
+ * and what takes long has another one inside.
  */
 #ifndef PLUMB_SERVE_SERVE_H
 #define PLUMB_SERVE_SERVE_H

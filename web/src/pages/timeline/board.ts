@@ -22,9 +22,14 @@ export function trackWords(track: TrackRow): string {
 	return [track.name, track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
 }
 
-export function words(span: Shown): string {
-	return `${span.name}; ${LAYER_NAMES[span.layer] ?? "other"}; ${amount(span.end - span.start, "ns")}, from ${amount(span.start, "ns")}, ${span.track.name}${
+/** What is known of a span beside its name. */
+export function facts(span: Shown): string {
+	return `${LAYER_NAMES[span.layer] ?? "other"}; ${amount(span.end - span.start, "ns")}, from ${amount(span.start, "ns")}, ${span.track.name}${
 		span.many > 1 ? `; ${span.many} spans that are narrower than a pixel` : ""}`;
+}
+
+export function words(span: Shown): string {
+	return `${span.name}; ${facts(span)}`;
 }
 
 /** What is drawn, and what pointers and keys do; without the framework, because it changes with every frame. */
@@ -34,6 +39,7 @@ export class Board {
 	layout: Layout;
 	/** All of the run: what the strip shows. */
 	whole: Spans | null = null;
+	private readonly waiting: ((spans: Spans) => void)[] = [];
 	readonly extra: Extra;
 	private frame = 0;
 	private timer = 0;
@@ -163,7 +169,13 @@ export class Board {
 
 	private keepWhole(spans: Spans): void {
 		this.whole = spans;
+		for (const done of this.waiting.splice(0)) done(spans);
 		this.tell.whole();
+	}
+
+	/** `whole`, once it is there. */
+	held(): Promise<Spans> {
+		return this.whole ? Promise.resolve(this.whole) : new Promise((done) => this.waiting.push(done));
 	}
 
 	/** A link may begin with a part of the run; the strip shows all of it. */

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page Timeline: tracks of threads and streams. Drag to measure: the sums by name follow.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { LAYER_NAMES } from "../../draw/colours";
 import { layTracks, readTracks, type TrackRow } from "../../draw/timeline";
 import { amount } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import { common, useAnswer, useApp } from "../../state/app";
 import { Command, CopyButton, Waiting } from "../../shell/parts";
 import { register } from "../../shell/registry";
-import { Board, trackWords, words, type Shown } from "./board";
+import { Board, facts, trackWords, type Shown } from "./board";
 import { Strip, StripView } from "./strip";
 import { Sums } from "./sums";
 
@@ -106,11 +105,11 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 					<aside class="details" aria-label="Selection">
 						{span && <>
 							<p class="row"><strong class="name">{span.name}</strong><button type="button" aria-label="Close the details" onClick={() => board.current?.select(null)}>×</button></p>
-							<p>{words({ ...span, name: LAYER_NAMES[span.layer] ?? "other" })}</p>
+							<p>{facts(span)}</p>
 							<p class="row"><CopyButton text={() => span.name}>Copy name</CopyButton>
 								<a href={app.link("flame", { search: span.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>Show it in the flame graph</a></p>
 						</>}
-						{measure && <Sums range={measure} query={query} tracks={shown} all={shown.length === tracks.length} held={() => board.current?.whole ?? null} />}
+						{measure && <Sums range={measure} query={query} tracks={shown} all={shown.length === tracks.length} held={() => board.current?.held()} />}
 					</aside>
 				)}
 			</div>

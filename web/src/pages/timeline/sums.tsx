@@ -43,14 +43,14 @@ export function sumSpans(spans: Spans, tracks: TrackRow[], range: [number, numbe
 }
 
 /** While you drag, the newest range that is answered is shown. TRACKS are those that are shown; ALL says that none is left out. */
-export function Sums({ range, query, tracks, all, held }: { range: [number, number]; query: Query; tracks: TrackRow[]; all: boolean; held: () => Spans | null }) {
+export function Sums({ range, query, tracks, all, held }: { range: [number, number]; query: Query; tracks: TrackRow[]; all: boolean; held: () => Promise<Spans> | undefined }) {
 	const app = useApp(), { isOffline } = app.source;
 	const [sort, setSort] = useState("-sum");
 	const [from, to] = [Math.round(range[0]), Math.max(Math.round(range[0]) + 1, Math.round(range[1]))];
 	const asked: Query = { ...query, t0: from, t1: to, top: 200, tracks: all ? null : tracks.map((track) => track.track).join(",") };
 	const loaded = useAnswer<Sum[]>(canonical("timeline/sum", asked), async (signal) => {
 		if (tracks.length === 0) return [];
-		const spans = isOffline ? held() : null;
+		const spans = isOffline ? await held() : undefined;
 		if (spans) return sumSpans(spans, tracks, [from, to]);
 		const [table] = await app.source.tables("timeline/sum", asked, signal);
 		return Array.from({ length: table?.rows ?? 0 }, (_, row) => ({ name: table?.column("name").text(row) ?? "", sum: table?.column("sum").number(row) ?? 0,
