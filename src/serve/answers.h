@@ -29,6 +29,7 @@ struct plumb_served_window {
 /* Commands that bring what a profile lacks. */
 #define PLUMB_REMEDY_RUN "plumb run -- PROGRAM"
 #define PLUMB_REMEDY_TRACE "plumb run --trace -- PROGRAM"
+#define PLUMB_REMEDY_RANKS "plumb run -- torchrun --nproc-per-node 2 PROGRAM"
 
 struct plumb_served_file {
 	const char *name;
@@ -131,6 +132,7 @@ int plumb_answer_tables(struct plumb_question *question, struct plumb_error *err
 int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);

@@ -294,7 +294,7 @@ add_window(struct onefile *page, const struct plumb_served_file *file, const cha
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
-	static const char *const plain[] = { "overview", "findings", "iters", "tables" };
+	static const char *const plain[] = { "overview", "findings", "iters", "tables", "ranks" };
 	static const char *const windows[] = { "", "window=all", "window=loop", "window=startup" };
 	const struct plumb_served_file *file = &page->answers->files[i];
 	struct plumb_window_sums sums;
