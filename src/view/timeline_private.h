@@ -18,11 +18,14 @@ struct plumb_lane_name {
 };
 
 struct plumb_lane {
+	uint32_t
+		id; /* its number in answers: that of the track; after all tracks, of its samples */
 	uint32_t track;
 	uint32_t row, row_count;
 	uint32_t first, end; /* its spans */
 	int64_t start_ns, end_ns;
-	bool newest; /* of the newest GPU work */
+	bool newest;  /* of the newest GPU work */
+	bool sampled; /* of CPU samples */
 };
 
 struct plumb_lanes {
@@ -32,13 +35,16 @@ struct plumb_lanes {
 	uint32_t left_out;        /* spans whose times cannot be */
 	struct plumb_lane *lanes; /* in order of display */
 	uint32_t lane_count;
-	uint32_t *lane_of; /* by track: its lane, or PLUMB_NONE */
+	uint32_t *lane_of; /* by id: its lane, or PLUMB_NONE */
+	/* Spans of CPU samples, by track; those of a track begin at sampled_first. */
+	PLUMB_VEC(struct plumb_span) sampled;
+	uint32_t *sampled_first;
 	struct plumb_lane_row *rows;
 	uint32_t row_count, row_room;
 	/* By span, row by row. */
 	uint32_t count;
 	int64_t *start, *end;
-	uint32_t *source; /* of the profile's spans; after those, of its newest work */
+	uint32_t *source; /* of the profile's spans; then of its newest work; then of `sampled` */
 	/* Found when they are asked for. */
 	bool has_launches;
 	struct plumb_launches launches;
@@ -66,9 +72,14 @@ static inline uint32_t
 plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
 {
 	const struct plumb_profile *p = lanes->profile;
-	uint32_t context = source < p->spans_count ? p->spans[source].context
-	                                           : p->work[source - p->spans_count].context;
+	uint32_t context;
 
+	if (source < p->spans_count)
+		context = p->spans[source].context;
+	else if (source - p->spans_count < p->work_count)
+		context = p->work[source - p->spans_count].context;
+	else
+		context = lanes->sampled.items[source - p->spans_count - p->work_count].context;
 	return p->contexts[context].frame;
 }
 
@@ -76,6 +87,9 @@ plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
  * memory. */
 int plumb_lane_fill(struct plumb_lanes *lanes, struct plumb_lane *lane, const uint32_t *sources,
                     uint32_t count);
+
+/* Fills `sampled`. Negative: no memory. */
+int plumb_lanes_add_samples(struct plumb_lanes *lanes);
 
 /* FOUND is empty. False: no memory. */
 bool plumb_lanes_find_names(const struct plumb_lanes *lanes, struct plumb_lanes_found *found);

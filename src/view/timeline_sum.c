@@ -184,18 +184,21 @@ static void
 add_lanes(struct sums *s)
 {
 	const struct plumb_lanes *l = s->asked->lanes;
-	bool by_track = s->asked->range->by_track;
+	bool by_track = s->asked->range->by_track, spans = false;
 
+	/* What was sampled is in spans, too: it counts only if nothing else is asked for. */
+	for (uint32_t i = 0; i < l->lane_count; i++)
+		spans |= s->asked->wanted[i] && !l->lanes[i].sampled;
 	for (uint32_t i = 0; i < l->lane_count; i++) {
 		const struct plumb_lane *lane = &l->lanes[i];
 
-		if (!s->asked->wanted[i])
+		if (!s->asked->wanted[i] || (spans && lane->sampled))
 			continue;
 		add_starts(s, i);
 		for (uint32_t r = 0; r < lane->row_count; r++)
 			cut_row(s, &l->rows[lane->row + r]);
 		if (by_track)
-			write_sums(s, lane->track);
+			write_sums(s, lane->id);
 	}
 	write_sums(s, PLUMB_NONE);
 }

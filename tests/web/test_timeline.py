@@ -179,6 +179,22 @@ def test_newest_work_is_called_so(open_page, viewers):
     assert "The newest GPU work, 49,624 spans" in page.inner_text(".summary")
 
 
+def test_samples_have_tracks_of_their_own(open_page, viewers, picture):
+    url = viewers("planted/augment")
+    page = timeline(open_page, url, "?filter=samples+504&t0=4000000000&t1=5000000000")
+    assert "CPU samples" in page.inner_text(".summary") and "1 of 22 tracks" in page.inner_text(".pins")
+    page.locator(".lanes").focus()
+    page.keyboard.press(".")
+    assert "samples of thread 504" in said(page) and "Python" in said(page)
+    picture(page, "timeline-samples")
+    page.keyboard.press("m")
+    page.wait_for_selector("aside tbody tr")
+    page.goto(f"{url}#1/timeline?filter=504&t0=4000000000&t1=5000000000&m0=4200000000&m1=4400000000")
+    page.wait_for_selector("text=aten::uniform_")
+    names = page.locator("aside tbody th").all_inner_texts()
+    assert "Linear.reset_parameters" not in names  # sums are of spans: sampled ones would count twice
+
+
 def test_the_clicked_iteration_is_explained(open_page, viewers, folder, picture):
     page = open_page(f"{viewers(TRAIN)}#1/iterations")
     loaded(page)

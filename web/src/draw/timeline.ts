@@ -13,7 +13,9 @@ export interface TrackRow {
 	kind: string;
 	rank: number | null;
 	process: number | null;
+	/** Lines that are shown, and that there are. */
 	depth: number;
+	lines: number;
 	start: number;
 	end: number;
 	spans: number;
@@ -38,7 +40,7 @@ export function readTracks(table: Table): TrackRow[] {
 	return Array.from({ length: table.rows }, (_, row) => {
 		const depth = Math.max(1, column("depth").number(row) || 1);
 		return { track: column("track").number(row), name: visible(column("name").text(row)), kind: column("kind").text(row), rank: known("rank", row),
-			process: known("process", row), depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
+			process: known("process", row), depth, lines: depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
 			source: column("source").text(row), top: 0, isPinned: false, isFixed: false };
 	});
 }
@@ -52,14 +54,18 @@ function fits(track: TrackRow, words: string[]): boolean {
 	});
 }
 
+/** So many lines of a track are shown unless it is pinned. */
+const LINES_MOST = 40;
+
 /** Lays out the tracks that fit a filter. Pinned ones come first, whatever the filter; they stay there as long as ROOM lasts. */
 export function layTracks(all: TrackRow[], filter: string, pins: number[], room: number): Layout {
 	const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
 	const pinned = all.filter((track) => pins.includes(track.track)), others = all.filter((track) => !pins.includes(track.track) && fits(track, words));
 	let fixed = 0, scrolled = 0;
 	const tracks = [...pinned, ...others].map((track, index) => {
-		const tall = HEADER + track.depth * LINE + GAP, isFixed = index < pinned.length && scrolled === 0 && fixed + tall <= room;
-		const made = { ...track, top: isFixed ? fixed : scrolled, isPinned: index < pinned.length, isFixed };
+		const depth = index < pinned.length ? track.lines : Math.min(track.lines, LINES_MOST);
+		const tall = HEADER + depth * LINE + GAP, isFixed = index < pinned.length && scrolled === 0 && fixed + tall <= room;
+		const made = { ...track, depth, top: isFixed ? fixed : scrolled, isPinned: index < pinned.length, isFixed };
 		if (isFixed) fixed += tall;
 		else scrolled += tall;
 		return made;
@@ -339,6 +345,7 @@ function drawNames(context: CanvasRenderingContext2D, layout: Layout, place: Pla
 		context.fillStyle = palette.quiet;
 		const more = [track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
 		context.fillText(fit(more, place.left - 10), 4, y(track) + HEADER + LINE / 2);
+		if (track.depth < track.lines) context.fillText(fit(`${track.depth} of ${track.lines} lines: pin it`, place.left - 10), 4, y(track) + HEADER + 1.5 * LINE);
 		context.fillStyle = palette.line;
 		context.fillRect(0, y(track) + HEADER + track.depth * LINE + GAP / 2, place.left, 1);
 	}

@@ -23,6 +23,14 @@ function TimelinePage() {
 		? <Tracks tracks={tracks} query={query} /> : <div class="notice"><p>The profile has no spans.</p><Command text="plumb run --trace -- PROGRAM" /></div>}</Waiting>;
 }
 
+/** What the profile has with times. */
+function sourceWords(tracks: TrackRow[]): string {
+	const count = (source: string) => tracks.reduce((sum, track) => sum + (track.source === source ? track.spans || 0 : 0), 0);
+	const [spans, newest, samples] = [count("spans"), count("newest"), count("samples")];
+	return [spans > 0 && `All ${amount(spans, null)} spans of the trace.`, newest > 0 && `The newest GPU work, ${amount(newest, null)} spans: a run without --trace keeps no more.`,
+		samples > 0 && "CPU samples: each is drawn for the time that it computed; sums leave them out."].filter(Boolean).join(" ");
+}
+
 function readPins(text: string | undefined): number[] {
 	return (text ?? "").split(",").filter(Boolean).map(Number).filter(Number.isInteger);
 }
@@ -82,13 +90,11 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 		strip.current?.draw(app.look);
 	}, [app.look, filter, pins]);
 	const note = app.source.note("timeline/spans", query);
-	const isWhole = tracks.every((track) => track.source === "spans");
-	const count = tracks.reduce((sum, track) => sum + (track.spans || 0), 0);
 	return (
 		<div class="page">
 			<h1 class="unseen">Timeline</h1>
 			<TrackTools tracks={tracks} shown={shown.length} pins={pins} onPin={pin} />
-			<p class="summary">{isWhole ? `All ${amount(count, null)} spans of the trace.` : `The newest GPU work, ${amount(count, null)} spans: a run without --trace keeps no more.`}
+			<p class="summary">{sourceWords(tracks)}
 				{" "}{note ? `In this page, ${note}.` : "Drag to measure."}</p>
 			<div class="split">
 				<div class="charts">
@@ -118,7 +124,7 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 }
 
 register({
-	id: "timeline", title: "Timeline", key: "t", needs: { "spans|gpu_work": "plumb run --trace -- PROGRAM" }, follows: [], make: TimelinePage,
+	id: "timeline", title: "Timeline", key: "t", needs: { "spans|gpu_work|samples": "plumb run --trace -- PROGRAM" }, follows: [], make: TimelinePage,
 	keys: [["drag", "measure a range; its sums follow"], ["Ctrl+wheel, w s", "zoom"], ["Shift+drag, Shift+wheel, a d", "move in time"], [", .", "the span before, the span after"],
 		["j k", "the track below, the track above"], ["p, click on a name", "pin the track to the top"], ["/ or Ctrl+F", "filter the tracks: words, or rank:1"],
 		["f", "the selected span, or all"], ["m", "measure the selected span, or what is visible"], ["arrows on the strip", "move and zoom the visible part"], ["Esc", "end measuring"]],
