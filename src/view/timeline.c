@@ -131,9 +131,9 @@ add_lane(struct plumb_lanes *l, uint32_t track, const uint32_t *newest, uint32_t
 		return PLUMB_EINPUT;
 	for (uint32_t i = 0; i < (traced ? end - first : count); i++) {
 		uint32_t source = traced ? first + i : newest[i];
-		struct plumb_span span = plumb_lane_span(l, source);
+		struct plumb_interval_ns times = plumb_lane_times(l, source);
 
-		if (plumb_is_time(span.start_ns, span.end_ns))
+		if (plumb_is_time(times.start, times.end))
 			sources[kept++] = source;
 		else
 			l->left_out++;

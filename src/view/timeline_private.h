@@ -4,6 +4,7 @@
 #define PLUMB_VIEW_TIMELINE_PRIVATE_H
 
 #include "analyze/iterations.h"
+#include "model/intervals.h"
 #include "model/launches.h"
 #include "view/timeline.h"
 
@@ -68,6 +69,18 @@ struct plumb_lanes_found {
 int64_t plumb_lane_time(const struct plumb_lanes *lanes, uint32_t track, int64_t time_ns);
 /* The span with that number in `source`, with times of that clock. */
 struct plumb_span plumb_lane_span(const struct plumb_lanes *lanes, uint32_t source);
+/* When span SOURCE begins and ends. Most are the profile's own, on one clock. */
+static inline struct plumb_interval_ns
+plumb_lane_times(const struct plumb_lanes *l, uint32_t source)
+{
+	struct plumb_span span;
+
+	if (source < l->profile->spans_count && !l->of_day)
+		return (struct plumb_interval_ns){ l->profile->spans[source].start_ns,
+			                           l->profile->spans[source].end_ns };
+	span = plumb_lane_span(l, source);
+	return (struct plumb_interval_ns){ span.start_ns, span.end_ns };
+}
 static inline uint32_t
 plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
 {

@@ -17,7 +17,7 @@ struct free_rows {
 static bool
 grow_rows(struct free_rows *f)
 {
-	uint32_t leaves = f->leaves ? f->leaves * 2 : 16;
+	uint32_t leaves = f->leaves ? f->leaves * 2 : 4;
 	int64_t *ends = leaves ? malloc(2 * (size_t)leaves * sizeof *ends) : NULL;
 
 	if (!ends)
@@ -62,9 +62,9 @@ choose_rows(const struct plumb_lanes *l, const uint32_t *sources, uint32_t count
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < count; i++) {
-		struct plumb_span span = plumb_lane_span(l, sources[i]);
+		struct plumb_interval_ns times = plumb_lane_times(l, sources[i]);
 
-		rows[i] = take_row(&f, span.start_ns, span.end_ns);
+		rows[i] = take_row(&f, times.start, times.end);
 		ok = rows[i] != PLUMB_NONE;
 	}
 	free(f.ends);
@@ -106,15 +106,15 @@ place_spans(struct plumb_lanes *l, struct plumb_lane *lane, const uint32_t *sour
 		next += here;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		struct plumb_span span = plumb_lane_span(l, sources[i]);
+		struct plumb_interval_ns times = plumb_lane_times(l, sources[i]);
 		uint32_t place = rows[places[i]].end++;
 
 		places[i] = place;
-		l->start[place] = span.start_ns;
-		l->end[place] = span.end_ns;
+		l->start[place] = times.start;
+		l->end[place] = times.end;
 		l->source[place] = sources[i];
-		if (span.end_ns > lane->end_ns || !i)
-			lane->end_ns = span.end_ns;
+		if (times.end > lane->end_ns || !i)
+			lane->end_ns = times.end;
 	}
 	lane->start_ns = l->start[lane->first];
 }
