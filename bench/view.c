@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyze/analyze.h"
 #include "base/sort.h"
 #include "model/builder.h"
 #include "processor_time.h"
@@ -242,13 +243,20 @@ make_spans(struct maker *m, uint32_t spans)
 {
 	uint32_t operators[3], launch, kernels[32];
 	int64_t host = 1000, ends[2] = { 0 };
+	char name[24];
 
 	for (int i = 0; i < 3; i++)
 		operators[i] =
 			plumb_builder_context(m->b, i ? operators[i - 1] : 0, m->names[i], 0);
 	launch = plumb_builder_context(m->b, operators[2], m->names[3], 0);
-	for (int i = 0; i < 32; i++)
-		kernels[i] = plumb_builder_context(m->b, launch, m->names[i], 0);
+	for (int i = 0; i < 32; i++) {
+		snprintf(name, sizeof name, "kernel %d", i);
+		kernels[i] = plumb_builder_context(
+			m->b, launch,
+			plumb_builder_frame(m->b, PLUMB_FRAME_KERNEL,
+		                            plumb_builder_text(m->b, name), PLUMB_NONE, 0),
+			0);
+	}
 	m->made = 0;
 	for (uint64_t call = 1; m->made < spans; call++) {
 		int s = rand() % 2;
@@ -341,7 +349,8 @@ write_profile(uint32_t contexts, uint32_t spans, const char *file)
 
 	make_wide(&m);
 	make_spans(&m, spans);
-	if (plumb_builder_finish(m.b, &p, &error) < 0 ||
+	/* A recorded profile has its findings, too. */
+	if (plumb_builder_finish(m.b, &p, &error) < 0 || plumb_analyze(&p, NULL, &error) < 0 ||
 	    plumb_store_write(&p, file, NULL, NULL, &error) < 0) {
 		fprintf(stderr, "%s\n", error.message);
 		return 1;

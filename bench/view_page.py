@@ -28,6 +28,8 @@ from browser import PLUMB, Viewer
 
 FRAMES = """() => { window.frames_ = []; let last = performance.now();
     const step = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(step); }; requestAnimationFrame(step); }"""
+DRAWN = {"flame": "document.querySelector('.chart canvas')?.plumbTimes?.length && !document.querySelector('[aria-busy=true]')",
+         "timeline": "document.querySelector('.lanes')?.dataset.spans > 0"}
 
 
 def row(what, times):
@@ -62,14 +64,14 @@ def main():
         viewer = Viewer(asked.profile)
         address = time.monotonic() - begin
         page.goto(f"{viewer.url}#1/{asked.page}")
-        while not page.evaluate("document.querySelector('canvas')?.plumbTimes?.length && !document.querySelector('[aria-busy=true]')"):
+        while not page.evaluate(DRAWN[asked.page]):
             page.wait_for_timeout(5)
         print(f"from the command to the address {address:.2f} s, to the first drawing {time.monotonic() - begin:.2f} s")
-        box = page.locator("canvas").bounding_box()
+        box = page.locator(".chart canvas").first.bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 200)
-        page.locator("canvas").focus()
+        page.locator(".chart canvas").first.focus()
         page.evaluate(FRAMES)
-        page.evaluate("document.querySelector('canvas').plumbTimes.length = 0")
+        page.evaluate("document.querySelector('.chart canvas').plumbTimes.length = 0")
         for key in "w" * 12 + "d" * 12 + "a" * 12 + "s" * 12:
             page.keyboard.press(key)
             page.wait_for_timeout(30)
@@ -81,7 +83,7 @@ def main():
         for _ in range(25):
             page.mouse.wheel(0, 60)
             page.wait_for_timeout(20)
-        row("drawing", page.evaluate("document.querySelector('canvas').plumbTimes"))
+        row("drawing", page.evaluate("document.querySelector('.chart canvas').plumbTimes"))
         row("frames", page.evaluate("window.frames_")[1:])
         print(f"memory of the page {page_memory(browser):.0f} MiB")
         if asked.picture:

@@ -27,12 +27,8 @@
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
-/* A rank that others wait less for does not come late: ends are no more exact, and steps differ by
- * about as much. */
-#define NOTABLE_NS 20000
-#define NOTABLE_PART 0.01 /* of a step */
-#define LITTLE 0.5        /* of what the others wait: late ranks wait less */
-#define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
+#define LITTLE 0.5  /* of what the others wait: late ranks wait less */
+#define SLOWER 1.05 /* times as long: kernels are slower than elsewhere */
 #define SAVING_MOST 9e18
 #define LISTED 64 /* ranks in the evidence, and all that come late */
 #define NAMED 4   /* ranks in a title */
@@ -50,66 +46,29 @@ static const struct plumb_threshold thresholds[] = {
 
 /* ---- what is looked at ---- */
 
-static uint32_t
-count_sets(const struct plumb_rank_waits *w, int64_t from, int64_t to)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < w->sets.count; i++)
-		n += w->sets.items[i].end_ns > from && w->sets.items[i].end_ns <= to;
-	return n;
-}
-
-/* The loop with the most iterations among those that have most collectives. */
 static int
-find_loop(struct plumb_late *l)
+find_range(struct plumb_late *l)
 {
 	const struct plumb_iterations *found = plumb_study_iterations(l->study);
-	int code = found ? 0 : PLUMB_ESYSTEM;
-	uint32_t most = 0;
+	struct plumb_rank_range range;
 
-	for (uint32_t t = 0; !code && t < found->count; t++) {
-		const struct plumb_iteration_track *track = &found->tracks[t];
-		const struct plumb_iteration_level *level = &track->levels[0];
+	if (!found)
+		return PLUMB_ESYSTEM;
+	range = plumb_rank_waits_range(&l->waits, found);
+	l->from_ns = range.from_ns;
+	l->to_ns = range.to_ns;
+	if (!range.loop)
+		return 0;
+	l->steps = range.loop->count;
+	for (uint32_t i = 0; i < range.loop->count; i++) {
+		int64_t *end = plumb_vec_add(&l->ends);
 
-		if (track->role != PLUMB_ROLE_MAIN || !track->level_count || level->count < 3 ||
-		    level->count <= most)
-			continue;
-		int64_t from = plumb_iteration_from(&level->items[0]);
-		int64_t to = level->items[level->count - 1].end_ns;
-
-		if (count_sets(&l->waits, from, to) < l->waits.sets.count / 2 + 1)
-			continue;
-		most = level->count;
-		l->from_ns = from;
-		l->to_ns = to;
-		l->steps = level->count;
-		l->ends.count = 0;
-		for (uint32_t i = 0; !code && i < level->count; i++) {
-			int64_t *end = plumb_vec_add(&l->ends);
-
-			code = end ? 0 : PLUMB_ESYSTEM;
-			/* The last collective of a step may end after the loop's own stream. */
-			if (end)
-				*end = i + 1 < level->count ? level->items[i + 1].start_ns
-				                            : l->to_ns;
-		}
+		if (!end)
+			return PLUMB_ESYSTEM;
+		/* The last collective of a step may end after the loop's own stream. */
+		*end = i + 1 < range.loop->count ? range.loop->items[i + 1].start_ns : l->to_ns;
 	}
-	return code;
-}
-
-/* Without a loop: all after the first collective of each stream. */
-static void
-take_all(struct plumb_late *l)
-{
-	const struct plumb_rank_waits *w = &l->waits;
-
-	l->from_ns = l->to_ns = w->sets.count ? w->sets.items[w->sets.count - 1].end_ns : 0;
-	for (uint32_t i = w->sets.count; i-- > 0;)
-		if (w->sets.items[i].opens) {
-			l->from_ns = w->sets.items[i].end_ns;
-			return;
-		}
+	return 0;
 }
 
 /* How much more the run has than what is looked at, by the number of collectives; and how many
@@ -697,7 +656,7 @@ look_at(struct plumb_late *l)
 {
 	unsigned char *is = plumb_collective_contexts(l->study->profile);
 	size_t room = (size_t)l->waits.count + 1;
-	int code = is ? find_loop(l) : PLUMB_ESYSTEM;
+	int code = is ? find_range(l) : PLUMB_ESYSTEM;
 
 	l->waited = calloc(room, sizeof *l->waited);
 	l->caused = calloc(room, sizeof *l->caused);
@@ -706,14 +665,9 @@ look_at(struct plumb_late *l)
 	l->sums = calloc(room, sizeof *l->sums);
 	if (!code && (!l->waited || !l->caused || !l->times || !l->late || !l->sums))
 		code = PLUMB_ESYSTEM;
-	if (!code && isnan(l->steps))
-		take_all(l);
 	if (!code)
 		code = find_scale(l, is);
-	l->notable_ns = NOTABLE_NS;
-	if (!isnan(l->steps) && l->steps > 0)
-		l->notable_ns = llround(fmax(
-			NOTABLE_NS, NOTABLE_PART * (double)(l->to_ns - l->from_ns) / l->steps));
+	l->notable_ns = plumb_rank_notable(l->to_ns - l->from_ns, l->steps);
 	if (!code) {
 		add_waits(l);
 		code = judge(l);

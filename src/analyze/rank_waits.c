@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/rank_waits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "model/collective.h"
+
+#define NOTABLE_NS 20000
+#define NOTABLE_PART 0.01 /* of a step */
 
 /* ---- sets of time ---- */
 
@@ -345,4 +349,56 @@ plumb_rank_waits_sum(const struct plumb_rank_waits *w, uint32_t rank, int64_t fr
 	waits = time_within(&r->waits, from, to);
 	sums.waiting_ns = waits - common_within(&r->waits, &r->compute, from, to);
 	return sums;
+}
+
+/* ---- what is compared ---- */
+
+static uint32_t
+count_sets(const struct plumb_rank_waits *w, int64_t from, int64_t to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->sets.count; i++)
+		n += w->sets.items[i].end_ns > from && w->sets.items[i].end_ns <= to;
+	return n;
+}
+
+struct plumb_rank_range
+plumb_rank_waits_range(const struct plumb_rank_waits *w, const struct plumb_iterations *found)
+{
+	struct plumb_rank_range range = { 0 };
+	uint32_t most = 0;
+
+	for (uint32_t t = 0; t < found->count; t++) {
+		const struct plumb_iteration_track *track = &found->tracks[t];
+		const struct plumb_iteration_level *level = &track->levels[0];
+
+		if (track->role != PLUMB_ROLE_MAIN || !track->level_count || level->count < 3 ||
+		    level->count <= most)
+			continue;
+		int64_t from = plumb_iteration_from(&level->items[0]);
+		int64_t to = level->items[level->count - 1].end_ns;
+
+		if (count_sets(w, from, to) < w->sets.count / 2 + 1)
+			continue;
+		most = level->count;
+		range = (struct plumb_rank_range){ from, to, level };
+	}
+	if (range.loop || !w->sets.count)
+		return range;
+	range.from_ns = range.to_ns = w->sets.items[w->sets.count - 1].end_ns;
+	for (uint32_t i = w->sets.count; i-- > 0;)
+		if (w->sets.items[i].opens) {
+			range.from_ns = w->sets.items[i].end_ns;
+			break;
+		}
+	return range;
+}
+
+int64_t
+plumb_rank_notable(int64_t whole_ns, double steps)
+{
+	if (isnan(steps) || steps <= 0)
+		return NOTABLE_NS;
+	return llround(fmax(NOTABLE_NS, NOTABLE_PART * (double)whole_ns / steps));
 }

@@ -18,6 +18,7 @@
 #define PLUMB_ANALYZE_RANK_WAITS_H
 
 #include "analyze/collectives.h"
+#include "analyze/iterations.h"
 #include "model/gpu_work.h"
 #include "model/intervals.h"
 
@@ -69,6 +70,19 @@ struct plumb_rank_waits {
 int plumb_rank_waits_find(const struct plumb_profile *profile,
                           struct plumb_rank_waits *waits) PLUMB_MUST_CHECK;
 void plumb_rank_waits_free(struct plumb_rank_waits *waits);
+
+/* What ranks are compared in. */
+struct plumb_rank_range {
+	int64_t from_ns, to_ns; /* equal: nothing can be compared */
+	/* Level 0 of the loop with the most iterations, if it has most of the collectives. NULL:
+	 * the range is all after the first collective of each stream, which waits for start-up. */
+	const struct plumb_iteration_level *loop;
+};
+struct plumb_rank_range
+plumb_rank_waits_range(const struct plumb_rank_waits *waits, const struct plumb_iterations *found);
+/* Of STEPS (NAN: unknown) that take WHOLE_NS: a rank that others wait less for does not come late.
+ * Ends are no more exact, and steps differ by about as much. */
+int64_t plumb_rank_notable(int64_t whole_ns, double steps);
 
 /* These parts add up to the whole. `collectives_ns` is without what computation hides. */
 struct plumb_rank_sums {

@@ -64,7 +64,8 @@ plumb_student(double freedom)
 	 * from below never go beyond. They begin with the first terms for many degrees of
 	 * freedom. */
 	double f = fmin(fmax(freedom, 1), 1e6), angle = 0, within = 0;
-	double all = sqrt(M_PI) / 2 * exp(lgamma(f / 2) - lgamma((f + 1) / 2));
+	int sign; /* lgamma would write it to a variable of all threads */
+	double all = sqrt(M_PI) / 2 * exp(lgamma_r(f / 2, &sign) - lgamma_r((f + 1) / 2, &sign));
 	double next = atan((Z + (Z * Z * Z + Z) / (4 * f)) / sqrt(f));
 
 	while ((next - angle) * sqrt(f) > 1e-7) {

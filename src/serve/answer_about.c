@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "analyze/group.h"
-#include "analyze/ranks.h"
 #include "base/json.h"
 #include "serve/answers.h"
 #include "view/overview.h"
+#include "view/rank_rows.h"
 #include "view/windows.h"
 
 static void
@@ -44,16 +44,6 @@ has_layers(const struct plumb_profile *p)
 	return false;
 }
 
-static bool
-has_ranks(const struct plumb_profile *p)
-{
-	struct plumb_ranks ranks;
-	bool several = plumb_ranks_find(p, &ranks) && ranks.count > 1;
-
-	plumb_ranks_free(&ranks);
-	return several;
-}
-
 static void
 write_has(const struct plumb_profile *p, struct plumb_json *json)
 {
@@ -61,12 +51,13 @@ write_has(const struct plumb_profile *p, struct plumb_json *json)
 	plumb_json_key_bool(json, "gpu", p->devices_count);
 	plumb_json_key_bool(json, "spans", p->spans_count);
 	plumb_json_key_bool(json, "gpu_work", p->work_count);
+	plumb_json_key_bool(json, "samples", p->cpu_samples_count);
 	/* There are times in which they can be looked for. The answer says whether there are
 	 * some. */
 	plumb_json_key_bool(json, "iterations", p->spans_count || p->work_count);
 	plumb_json_key_bool(json, "layers", has_layers(p));
 	plumb_json_key_bool(json, "memory", p->memory_count);
-	plumb_json_key_bool(json, "ranks", has_ranks(p));
+	plumb_json_key_bool(json, "ranks", plumb_rank_rows_has(p));
 	plumb_json_key_bool(json, "findings", p->findings_count);
 	plumb_json_end(json);
 }

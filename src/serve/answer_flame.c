@@ -71,6 +71,8 @@ read_query(const struct plumb_query *q, struct plumb_flame_query *wanted, struct
 		.metric = plumb_query_text(q, "metric"),
 		.hide = plumb_query_text(q, "hide"),
 		.collapse = recursion,
+		.one_rank = plumb_query_given(q, "rank"),
+		.rank = plumb_query_given(q, "rank") ? plumb_query_number(q, "rank") : 0,
 		.apart = !strcmp(plumb_query_text(q, "phase"), "apart"),
 	};
 	if (of < 0 && (wanted->view == PLUMB_FLAME_CALLERS || wanted->view == PLUMB_FLAME_CALLEES))

@@ -64,6 +64,34 @@ read_range(const struct plumb_query *q, uint32_t *tracks, struct plumb_lanes_ran
 	return read_tracks(plumb_query_text(q, "tracks"), tracks, &range->track_count, error);
 }
 
+static void *
+find_iterations(const void *lanes)
+{
+	return plumb_lanes_find(lanes, PLUMB_LANES_ITERATIONS);
+}
+
+/* Iterations take seconds to find in a large profile, so they are found beside other questions. */
+static void
+find_beside(struct plumb_question *question, enum plumb_lanes_table table)
+{
+	struct plumb_served_file *file = question->file;
+	struct plumb_lanes_found *found;
+
+	if (question->answers->wake < 0 ||
+	    plumb_lanes_lacks(file->lanes, table) != PLUMB_LANES_ITERATIONS)
+		return;
+	if (!file->finding)
+		file->finding =
+			plumb_job_start(find_iterations, file->lanes, question->answers->wake);
+	question->later = file->finding && !plumb_job_is_done(file->finding);
+	if (!file->finding || question->later)
+		return;
+	found = plumb_job_end(file->finding);
+	file->finding = NULL;
+	if (found)
+		plumb_lanes_give(file->lanes, found);
+}
+
 static int
 answer_table(struct plumb_question *question, enum plumb_lanes_table table,
              struct plumb_error *error)
@@ -74,8 +102,7 @@ answer_table(struct plumb_question *question, enum plumb_lanes_table table,
 	struct plumb_answer answer;
 	int code;
 
-	if (plumb_query_has(question->query, "tracks") &&
-	    read_range(question->query, tracks, &range, error) < 0)
+	if (table != PLUMB_LANES_TRACKS && read_range(question->query, tracks, &range, error) < 0)
 		return error->code;
 	if (!file->lanes && !(file->lanes = plumb_lanes_make(file->whole, error)))
 		return error->code;
@@ -83,6 +110,9 @@ answer_table(struct plumb_question *question, enum plumb_lanes_table table,
 	if (!plumb_lanes_count(file->lanes))
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "the profile has no times of single calls; record with --trace");
+	find_beside(question, table);
+	if (question->later)
+		return 0;
 	code = plumb_lanes_answer(file->lanes, table, &range, &answer, error);
 	if (!code) {
 		code = plumb_view_answer(&answer, question->format, question->out, error);

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/format.h"
 #include "base/json.h"
@@ -127,7 +129,8 @@ find_reply(struct plumb_answers *answers, const char *question)
 static void
 keep_reply(struct plumb_answers *answers, char *question, struct plumb_reply *reply)
 {
-	if (!reply || reply->status >= 500 || reply->bytes > PLUMB_REPLIES_BYTES / 2) {
+	if (!reply || reply->status >= 500 || reply->status == PLUMB_REPLY_LATER ||
+	    reply->bytes > PLUMB_REPLIES_BYTES / 2) {
 		free(question);
 		return;
 	}
@@ -229,9 +232,11 @@ answer_question(const struct plumb_answer_kind *kind, struct plumb_question *que
 		if (fclose(question->out) && !code)
 			code = plumb_fail_memory(&error, "for an answer");
 	}
-	if (!code)
+	if (!code && !question->later)
 		return reply_new(200, format_types[question->format], data, bytes);
 	free(data);
+	if (!code)
+		return text_reply(PLUMB_REPLY_LATER, "the answer is being made; ask again");
 	error.code = code;
 	return error_reply(&error, question->remedy);
 }
@@ -312,6 +317,7 @@ plumb_answers_new(const struct plumb_serve_file *files, uint32_t count, uint32_t
 	}
 	answers->files = served;
 	answers->count = count;
+	answers->wake = -1;
 	answers->before = before ? before : 1;
 	for (uint32_t i = 0; i < count; i++) {
 		served[i].name = files[i].name;
@@ -340,5 +346,15 @@ plumb_answers_free(struct plumb_answers *answers)
 	for (uint32_t i = 0; i < answers->count; i++)
 		plumb_served_free(answers, &answers->files[i]);
 	free(answers->files);
+	if (answers->wake >= 0)
+		close(answers->wake);
 	free(answers);
+}
+
+int
+plumb_answers_wake(struct plumb_answers *answers)
+{
+	if (answers->wake < 0)
+		answers->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return answers->wake;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "model/window.h"
+#include "serve/job.h"
 #include "serve/query.h"
 #include "serve/serve.h"
 #include "view/view.h"
@@ -28,12 +29,14 @@ struct plumb_served_window {
 /* Commands that bring what a profile lacks. */
 #define PLUMB_REMEDY_RUN "plumb run -- PROGRAM"
 #define PLUMB_REMEDY_TRACE "plumb run --trace -- PROGRAM"
+#define PLUMB_REMEDY_RANKS "plumb run -- torchrun --nproc-per-node 2 PROGRAM"
 
 struct plumb_served_file {
 	const char *name;
 	const struct plumb_profile *whole;
 	bool has_loop;
 	struct plumb_lanes *lanes; /* of the whole; NULL: nobody has asked yet */
+	struct plumb_job *finding; /* iterations of `lanes`; NULL: nobody does */
 	struct plumb_served_window windows[PLUMB_SERVED_WINDOWS];
 };
 
@@ -58,6 +61,7 @@ struct plumb_kept_reply {
 struct plumb_answers {
 	struct plumb_served_file *files;
 	uint32_t count, before;
+	int wake; /* says that a job is done; -1: there are no jobs */
 	char title[200];
 	uint64_t questions; /* so far */
 	struct plumb_kept_flame flames[PLUMB_SERVED_FLAMES];
@@ -75,6 +79,7 @@ struct plumb_question {
 	const struct plumb_profile *profile; /* of the window that it names, or of the whole */
 	bool windowed;                       /* `profile` is of a window */
 	FILE *out;
+	bool later;         /* set it if a job has to end first */
 	const char *remedy; /* set it for PLUMB_EEMPTY: a command that brings what is missing */
 };
 
@@ -127,6 +132,7 @@ int plumb_answer_tables(struct plumb_question *question, struct plumb_error *err
 int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);

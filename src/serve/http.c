@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -45,6 +46,7 @@ struct client {
 	struct plumb_server *server;
 	struct bufferevent *stream; /* NULL: this place is free */
 	struct event *deadline;
+	struct evhttp_request *waiting; /* for an answer that is being made; or NULL */
 };
 
 struct plumb_server {
@@ -52,7 +54,7 @@ struct plumb_server {
 	struct event_base *base;
 	struct evhttp *http;
 	struct evconnlistener *listener;
-	struct event *signals[SIGNALS];
+	struct event *signals[SIGNALS], *wake;
 	struct client clients[CONNECTIONS];
 	unsigned client_count;
 	uint16_t port;
@@ -77,6 +79,10 @@ forget_client(struct client *client)
 {
 	struct plumb_server *server = client->server;
 
+	/* A request whose connection is lost is nobody's. */
+	if (client->waiting && !evhttp_request_get_connection(client->waiting))
+		evhttp_request_free(client->waiting);
+	client->waiting = NULL;
 	event_free(client->deadline);
 	bufferevent_decref(client->stream);
 	client->stream = NULL;
@@ -88,10 +94,15 @@ forget_client(struct client *client)
 static void
 end_client(evutil_socket_t fd, short what, void *data)
 {
+	const struct timeval again = { REPLY_SECONDS, 0 };
 	struct client *client = data;
 
 	(void)fd;
 	(void)what;
+	if (client->waiting) {
+		evtimer_add(client->deadline, &again);
+		return;
+	}
 	shutdown(bufferevent_getfd(client->stream), SHUT_RDWR);
 	forget_client(client);
 }
@@ -133,21 +144,31 @@ new_stream(struct event_base *base, void *data)
 	return stream;
 }
 
+static struct client *
+find_client(struct plumb_server *server, struct evhttp_request *request)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(request);
+	struct bufferevent *stream = evhttp_connection_get_bufferevent(connection);
+
+	for (struct client *c = server->clients; c < server->clients + CONNECTIONS; c++)
+		if (c->stream && c->stream == stream)
+			return c;
+	return NULL;
+}
+
 /* The request has arrived: now the reply must be taken. */
 static void
 extend_deadline(struct plumb_server *server, struct evhttp_request *request)
 {
 	const struct timeval limit = { REPLY_SECONDS, 0 };
 	struct evhttp_connection *connection = evhttp_request_get_connection(request);
-	struct bufferevent *stream = evhttp_connection_get_bufferevent(connection);
+	struct client *client = find_client(server, request);
 
-	for (struct client *c = server->clients; c < server->clients + CONNECTIONS; c++)
-		if (c->stream && c->stream == stream) {
-			evtimer_add(c->deadline, &limit);
-			evhttp_connection_set_closecb(connection, end_connection, c);
-			evhttp_connection_set_timeout(connection, REPLY_SECONDS);
-			return;
-		}
+	if (!client)
+		return;
+	evtimer_add(client->deadline, &limit);
+	evhttp_connection_set_closecb(connection, end_connection, client);
+	evhttp_connection_set_timeout(connection, REPLY_SECONDS);
 }
 
 /* ---- replies ---- */
@@ -197,9 +218,16 @@ send_answer(struct plumb_server *server, struct evhttp_request *request, const c
             const char *query)
 {
 	struct plumb_reply *reply = plumb_answers_reply(server->answers, name, query);
-	struct evbuffer *body = reply ? evbuffer_new() : NULL;
+	struct client *client = find_client(server, request);
+	struct evbuffer *body;
 	struct plumb_error error;
 
+	if (reply && reply->status == PLUMB_REPLY_LATER && client) {
+		client->waiting = request;
+		plumb_reply_drop(reply);
+		return;
+	}
+	body = reply ? evbuffer_new() : NULL;
 	if (!body || evbuffer_add_reference(body, reply->data, reply->bytes, drop_reply, reply)) {
 		plumb_reply_drop(reply);
 		plumb_fail_memory(&error, "for the answer");
@@ -359,6 +387,26 @@ answer_request(struct evhttp_request *request, void *data)
 		send_text(request, 404, "there is no such page");
 }
 
+/* An answer was made: asks again for those who wait. */
+static void
+wake(evutil_socket_t fd, short what, void *data)
+{
+	struct plumb_server *server = data;
+	eventfd_t count;
+
+	(void)what;
+	eventfd_read(fd, &count);
+	for (struct client *c = server->clients; c < server->clients + CONNECTIONS; c++) {
+		struct evhttp_request *request = c->waiting;
+
+		c->waiting = NULL;
+		if (request && evhttp_request_get_connection(request))
+			answer_request(request, server);
+		else if (request)
+			evhttp_request_free(request);
+	}
+}
+
 /* ---- start and end ---- */
 
 static void
@@ -456,7 +504,13 @@ make_server(struct plumb_server *server, struct plumb_error *error)
 		if (!server->signals[i] || evsignal_add(server->signals[i], NULL))
 			return plumb_fail_memory(error, "for the server");
 	}
-	return 0;
+	if (plumb_answers_wake(server->answers) < 0)
+		return 0;
+	server->wake = event_new(server->base, plumb_answers_wake(server->answers),
+	                         EV_READ | EV_PERSIST, wake, server);
+	return server->wake && !event_add(server->wake, NULL)
+	               ? 0
+	               : plumb_fail_memory(error, "for the server");
 }
 
 struct plumb_server *
@@ -492,6 +546,8 @@ plumb_server_free(struct plumb_server *server)
 	for (int i = 0; i < SIGNALS; i++)
 		if (server->signals[i])
 			event_free(server->signals[i]);
+	if (server->wake)
+		event_free(server->wake);
 	if (server->base)
 		event_base_free(server->base);
 	free(server->page);

@@ -264,18 +264,16 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
 static int
 add_timeline(struct onefile *page, const char *number, struct plumb_error *error)
 {
-	static const char *const wide[] = { "timeline/spans", "timeline/arrows" };
+	static const char *const wide[] = { "timeline/spans", "timeline/arrows", "timeline/bands" };
 	char note[120];
 	int code = add(page, "timeline/tracks", NULL, error, "%s", number);
 
-	if (!code)
-		code = add(page, "timeline/bands", NULL, error, "%s", number);
 	if (!code)
 		code = add(page, "timeline/sum", NULL, error, "%s", number);
 	snprintf(note, sizeof note,
 	         "spans that are shorter than 1/%d of the time are merged with their neighbours",
 	         TIMELINE_WIDTH);
-	for (int i = 0; !code && i < 2; i++)
+	for (int i = 0; !code && i < 3; i++)
 		code = add(page, wide[i], note, error, "%s&px=%d", number, TIMELINE_WIDTH);
 	return code;
 }
@@ -296,7 +294,7 @@ add_window(struct onefile *page, const struct plumb_served_file *file, const cha
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
-	static const char *const plain[] = { "overview", "findings", "iters", "tables" };
+	static const char *const plain[] = { "overview", "findings", "iters", "tables", "ranks" };
 	static const char *const windows[] = { "", "window=all", "window=loop", "window=startup" };
 	const struct plumb_served_file *file = &page->answers->files[i];
 	struct plumb_window_sums sums;

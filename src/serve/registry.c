@@ -91,6 +91,13 @@ static const struct plumb_query_key explain_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key ranks_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "200" },
+	{ 0 },
+};
+
 /* Those of a flame graph as a whole. */
 #define FLAME_KEYS                                                                                 \
 	PLUMB_KEY_FILE, PLUMB_KEY_WINDOW,                                                          \
@@ -99,7 +106,7 @@ static const struct plumb_query_key explain_keys[] = {
 		{ "of", PLUMB_QUERY_NUMBER }, { "metric", PLUMB_QUERY_TEXT },                      \
 		{ "layers", PLUMB_QUERY_TEXT,                                                      \
 		  .fallback = "python,module,operator,native,gpu,other" },                         \
-		{ "hide", PLUMB_QUERY_TEXT },                                                      \
+		{ "hide", PLUMB_QUERY_TEXT }, { "rank", PLUMB_QUERY_NUMBER },                      \
 		{ "recursion", PLUMB_QUERY_CHOICE, .choices = "collapse" },                        \
 		{ "phase", PLUMB_QUERY_CHOICE, .choices = "joined|apart", .fallback = "joined" }
 
@@ -124,7 +131,6 @@ static const struct plumb_query_key frame_keys[] = {
 	{ 0 },
 };
 
-/* Of all tracks and times. */
 static const struct plumb_query_key lanes_keys[] = {
 	PLUMB_KEY_FILE,
 	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
@@ -160,13 +166,14 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "diff", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, diff_keys, plumb_answer_diff },
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
+	{ "ranks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, ranks_keys, plumb_answer_ranks },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
 	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_spans },
-	{ "timeline/bands", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
+	{ "timeline/bands", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_bands },
 	{ "timeline/arrows", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_arrows },

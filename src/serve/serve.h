@@ -12,7 +12,8 @@
  *	plumb_server_free(server);
  *	plumb_answers_free(answers);
  *
- * What an address may ask for is in docs/folders/serve.md. All of this is for one thread.
+ * What an address may ask for is in docs/folders/serve.md. All of this is for one thread,
+ * and what takes long has another one inside.
  */
 #ifndef PLUMB_SERVE_SERVE_H
 #define PLUMB_SERVE_SERVE_H
@@ -39,6 +40,9 @@ void plumb_answers_free(struct plumb_answers *answers);
 /* What is open, for the title of a page: "train.plumb", "a.plumb, b.plumb". */
 const char *plumb_answers_title(const struct plumb_answers *answers);
 
+/* The answer is being made, in another thread. */
+#define PLUMB_REPLY_LATER 202
+
 /* What is sent for a question. It may be kept beyond the next question, also beyond the answers. */
 struct plumb_reply {
 	int status; /* of HTTP: 200; 400 a wrong query, 404 there is no such thing, 500 */
@@ -51,6 +55,10 @@ struct plumb_reply {
  * no memory even for an error. Call plumb_reply_drop. */
 struct plumb_reply *
 plumb_answers_reply(struct plumb_answers *answers, const char *name, const char *query);
+/* From now on, what takes long is done in another thread, and the reply meanwhile is
+ * PLUMB_REPLY_LATER. Returns a descriptor (eventfd) that can be read when it is time to ask again;
+ * -1: there is none, so all is done at once. */
+int plumb_answers_wake(struct plumb_answers *answers);
 struct plumb_reply *plumb_reply_keep(struct plumb_reply *reply);
 void plumb_reply_drop(struct plumb_reply *reply);
 

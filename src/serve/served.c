@@ -5,6 +5,7 @@
 
 #include "analyze/analyze.h"
 #include "serve/answers.h"
+#include "view/timeline.h"
 
 static bool
 is_of(const struct plumb_served_window *window, const struct plumb_window_choice *choice,
@@ -111,6 +112,9 @@ plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *file)
 {
 	for (int i = 0; i < PLUMB_SERVED_WINDOWS; i++)
 		forget(answers, &file->windows[i]);
+	if (file->finding)
+		plumb_lanes_found_free(plumb_job_end(file->finding));
+	file->finding = NULL;
 	plumb_lanes_free(file->lanes);
 	file->lanes = NULL;
 }

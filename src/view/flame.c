@@ -60,9 +60,19 @@ plumb_flame_is(const struct plumb_flame *flame, const struct plumb_profile *prof
 
 	return flame->profile == profile && own->view == query->view &&
 	       own->hidden == query->hidden && own->collapse == query->collapse &&
-	       own->apart == query->apart && is_same_text(own->metric, query->metric) &&
+	       own->apart == query->apart && own->one_rank == query->one_rank &&
+	       own->rank == query->rank && is_same_text(own->metric, query->metric) &&
 	       is_same_text(own->hide, query->hide) &&
 	       (!is_about_frame(query) || own->of == query->of);
+}
+
+static bool
+has_rank(const struct plumb_profile *p, int64_t rank)
+{
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		if (p->processes[i].rank == rank)
+			return true;
+	return false;
 }
 
 static int
@@ -79,6 +89,9 @@ check_query(const struct plumb_profile *p, const struct plumb_flame_query *query
 		                  "values of %s do not add up, so boxes cannot show them; choose "
 		                  "another metric",
 		                  plumb_profile_metric(p, metric).name);
+	if (query->one_rank && !has_rank(p, query->rank))
+		return plumb_fail(error, PLUMB_EUSAGE, "the profile has no rank %lld",
+		                  (long long)query->rank);
 	if (is_about_frame(query) && query->of >= p->frames_count)
 		return plumb_fail(error, PLUMB_EUSAGE, "the profile has no frame %u", query->of);
 	return 0;

@@ -75,6 +75,8 @@ struct plumb_flame_query {
 		hide; /* extended regular expression: frames of such a file or library are hidden */
 	bool collapse; /* a frame that is in its own path already is merged into that place */
 	bool apart;    /* forward and backward have a tree each */
+	bool one_rank; /* only what the processes of RANK did */
+	int64_t rank;
 	struct plumb_flame_range range; /* of plumb_view_flame only */
 };
 

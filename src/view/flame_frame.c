@@ -224,7 +224,9 @@ add_values(struct detail *d)
 	d->total = calloc(slots, sizeof *d->total);
 	for (uint32_t i = 0; d->self && d->total && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		unsigned is = part_of(d, v->context);
+		unsigned is = plumb_flame_wants(p, &d->flame->query, v->track)
+		                      ? part_of(d, v->context)
+		                      : 0;
 		struct plumb_stat stat = plumb_value_stat(v);
 
 		if (is & IN)

@@ -60,6 +60,16 @@ struct plumb_flame_source {
 	uint32_t metric;
 	const unsigned char *skip;
 };
+/* Does the query want values of TRACK? */
+static inline bool
+plumb_flame_wants(const struct plumb_profile *p, const struct plumb_flame_query *query,
+                  uint32_t track)
+{
+	uint32_t process = track < p->tracks_count ? p->tracks[track].process : PLUMB_NONE;
+
+	return !query->one_rank ||
+	       (process < p->processes_count && p->processes[process].rank == query->rank);
+}
 int plumb_flame_project(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
                         uint32_t *owner);
 /* The same with PLUMB_FLAME_…'s `collapse`, below TOP. */

@@ -185,7 +185,8 @@ plumb_flame_project(const struct plumb_flame_source *s, struct plumb_flame_tree 
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
-		if (v->metric == s->metric && v->count && v->sum != PLUMB_UNKNOWN)
+		if (v->metric == s->metric && v->count && v->sum != PLUMB_UNKNOWN &&
+		    plumb_flame_wants(p, s->query, v->track))
 			plumb_flame_add(&tree->nodes[owner[v->context]], v->sum, 0);
 	}
 	for (uint32_t n = 0; n < tree->count; n++)

@@ -32,6 +32,8 @@ plumb_lane_span(const struct plumb_lanes *l, uint32_t source)
 
 	if (source < p->spans_count) {
 		span = p->spans[source];
+	} else if (source - p->spans_count >= p->work_count) {
+		span = l->sampled.items[source - p->spans_count - p->work_count];
 	} else {
 		const struct plumb_work_item *w = &p->work[source - p->spans_count];
 
@@ -82,19 +84,35 @@ make_arrays(struct plumb_lanes *l, uint64_t room)
 
 	if (room >= PLUMB_NONE)
 		return PLUMB_ESYSTEM;
-	l->lanes = calloc(p->tracks_count + (size_t)1, sizeof *l->lanes);
-	l->lane_of = malloc((p->tracks_count + (size_t)1) * sizeof *l->lane_of);
+	l->lanes = calloc(2 * (size_t)p->tracks_count + 1, sizeof *l->lanes);
+	l->lane_of = malloc((2 * (size_t)p->tracks_count + 1) * sizeof *l->lane_of);
 	l->start = malloc((size_t)room * sizeof *l->start + 1);
 	l->end = malloc((size_t)room * sizeof *l->end + 1);
 	l->source = malloc((size_t)room * sizeof *l->source + 1);
-	l->by_name = malloc((size_t)room * sizeof *l->by_name + 1);
-	l->sum = malloc(((size_t)room + 1) * sizeof *l->sum);
-	if (!l->lanes || !l->lane_of || !l->start || !l->end || !l->source || !l->by_name ||
-	    !l->sum)
+	if (!l->lanes || !l->lane_of || !l->start || !l->end || !l->source)
 		return PLUMB_ESYSTEM;
-	l->sum[0] = 0;
-	memset(l->lane_of, 0xff, (p->tracks_count + (size_t)1) * sizeof *l->lane_of);
+	memset(l->lane_of, 0xff, (2 * (size_t)p->tracks_count + 1) * sizeof *l->lane_of);
 	return 0;
+}
+
+static int
+add_sampled_lane(struct plumb_lanes *l, uint32_t track, uint32_t *sources)
+{
+	const struct plumb_profile *p = l->profile;
+	struct plumb_lane *lane = &l->lanes[l->lane_count];
+	uint32_t first = l->sampled_first[track], count = l->sampled_first[track + 1] - first;
+
+	if (!count)
+		return 0;
+	if (plumb_lane_time(l, track, 0) == PLUMB_UNKNOWN)
+		return PLUMB_EINPUT;
+	for (uint32_t i = 0; i < count; i++)
+		sources[i] = p->spans_count + p->work_count + first + i;
+	lane->id = p->tracks_count + track;
+	lane->track = track;
+	lane->sampled = true;
+	l->lane_of[lane->id] = l->lane_count++;
+	return plumb_lane_fill(l, lane, sources, count);
 }
 
 /* Makes the lane of TRACK from its own spans, else from COUNT of its newest work. SOURCES is
@@ -113,16 +131,16 @@ add_lane(struct plumb_lanes *l, uint32_t track, const uint32_t *newest, uint32_t
 		return PLUMB_EINPUT;
 	for (uint32_t i = 0; i < (traced ? end - first : count); i++) {
 		uint32_t source = traced ? first + i : newest[i];
-		struct plumb_span span = plumb_lane_span(l, source);
+		struct plumb_interval_ns times = plumb_lane_times(l, source);
 
-		if (plumb_is_time(span.start_ns, span.end_ns))
+		if (plumb_is_time(times.start, times.end))
 			sources[kept++] = source;
 		else
 			l->left_out++;
 	}
 	if (!kept)
 		return 0;
-	lane->track = track;
+	lane->id = lane->track = track;
 	lane->newest = !traced;
 	l->lane_of[track] = l->lane_count++;
 	return plumb_lane_fill(l, lane, sources, kept);
@@ -132,7 +150,8 @@ static int
 fill_lanes(struct plumb_lanes *l)
 {
 	const struct plumb_profile *p = l->profile;
-	size_t most = p->spans_count > p->work_count ? p->spans_count : p->work_count;
+	size_t one = p->spans_count > p->work_count ? p->spans_count : p->work_count;
+	size_t most = one > l->sampled.count ? one : l->sampled.count;
 	struct plumb_sort_item *order = calloc(2 * ((size_t)p->tracks_count + 1), sizeof *order);
 	uint32_t *first = malloc(((size_t)p->tracks_count + 2) * sizeof *first);
 	uint32_t *newest = malloc(p->work_count * sizeof *newest + 1);
@@ -149,6 +168,8 @@ fill_lanes(struct plumb_lanes *l)
 		uint32_t t = order[i].index;
 
 		code = add_lane(l, t, &newest[first[t]], first[t + 1] - first[t], sources);
+		if (!code)
+			code = add_sampled_lane(l, t, sources);
 	}
 	free(order);
 	free(first);
@@ -179,7 +200,11 @@ plumb_lanes_make(const struct plumb_profile *profile, struct plumb_error *error)
 	if (l) {
 		l->profile = profile;
 		l->of_day = plumb_is_of_several_hosts(profile);
-		code = make_arrays(l, (uint64_t)profile->spans_count + profile->work_count);
+		code = plumb_lanes_add_samples(l);
+	}
+	if (!code) {
+		code = make_arrays(l, (uint64_t)profile->spans_count + profile->work_count +
+		                              l->sampled.count);
 	}
 	if (!code)
 		code = fill_lanes(l);
@@ -205,16 +230,15 @@ plumb_lanes_free(struct plumb_lanes *l)
 		return;
 	free(l->lanes);
 	free(l->lane_of);
+	free(l->sampled_first);
+	plumb_vec_free(&l->sampled);
 	free(l->rows);
-	free(l->names);
 	free(l->start);
 	free(l->end);
 	free(l->source);
-	free(l->by_name);
-	free(l->sum);
 	plumb_vec_free(&l->launches);
-	plumb_iterations_free(&l->found);
-	plumb_iterations_free(&l->host);
+	for (int part = 0; part < PLUMB_LANES_PARTS; part++)
+		plumb_lanes_found_free(l->parts[part]);
 	free(l);
 }
 
@@ -227,12 +251,82 @@ plumb_lanes_count(const struct plumb_lanes *l)
 size_t
 plumb_lanes_bytes(const struct plumb_lanes *l)
 {
-	size_t each = 2 * sizeof *l->start + 2 * sizeof *l->source + sizeof *l->sum;
-	size_t room = (size_t)l->profile->spans_count + l->profile->work_count;
+	const struct plumb_lanes_found *names = l->parts[PLUMB_LANES_NAMES];
+	size_t each = 2 * sizeof *l->start + sizeof *l->source;
+	size_t room = (size_t)l->profile->spans_count + l->profile->work_count + l->sampled.count;
+	size_t bytes = sizeof *l + room * each + l->row_room * sizeof *l->rows +
+	               l->lane_count * sizeof *l->lanes +
+	               l->sampled.capacity * sizeof *l->sampled.items +
+	               l->launches.capacity * sizeof *l->launches.items;
 
-	return sizeof *l + room * each + l->row_room * sizeof *l->rows +
-	       l->name_room * sizeof *l->names + l->lane_count * sizeof *l->lanes +
-	       l->launches.capacity * sizeof *l->launches.items;
+	if (names)
+		bytes += l->count * (sizeof *names->by_name + sizeof *names->sum) +
+		         names->name_room * sizeof *names->names;
+	return bytes;
+}
+
+/* ---- parts ---- */
+
+struct plumb_lanes_found *
+plumb_lanes_find(const struct plumb_lanes *l, enum plumb_lanes_part part)
+{
+	struct plumb_lanes_found *found = calloc(1, sizeof *found);
+
+	if (!found)
+		return NULL;
+	found->part = part;
+	if (part == PLUMB_LANES_NAMES ? plumb_lanes_find_names(l, found)
+	                              : plumb_lanes_find_iterations(l, found))
+		return found;
+	plumb_lanes_found_free(found);
+	return NULL;
+}
+
+void
+plumb_lanes_found_free(struct plumb_lanes_found *found)
+{
+	if (!found)
+		return;
+	free(found->by_name);
+	free(found->sum);
+	free(found->names);
+	free(found->first_name);
+	plumb_iterations_free(&found->gpu);
+	plumb_iterations_free(&found->host);
+	free(found);
+}
+
+void
+plumb_lanes_give(struct plumb_lanes *l, struct plumb_lanes_found *found)
+{
+	if (l->parts[found->part])
+		plumb_lanes_found_free(found);
+	else
+		l->parts[found->part] = found;
+}
+
+enum plumb_lanes_part
+plumb_lanes_lacks(const struct plumb_lanes *l, enum plumb_lanes_table table)
+{
+	enum plumb_lanes_part part = table == PLUMB_LANES_SUM     ? PLUMB_LANES_NAMES
+	                             : table == PLUMB_LANES_BANDS ? PLUMB_LANES_ITERATIONS
+	                                                          : PLUMB_LANES_PARTS;
+
+	return part < PLUMB_LANES_PARTS && !l->parts[part] ? part : PLUMB_LANES_PARTS;
+}
+
+static int
+find_missing(struct plumb_lanes *l, enum plumb_lanes_table table)
+{
+	enum plumb_lanes_part part = plumb_lanes_lacks(l, table);
+	struct plumb_lanes_found *found;
+
+	if (part == PLUMB_LANES_PARTS)
+		return 0;
+	found = plumb_lanes_find(l, part);
+	if (found)
+		plumb_lanes_give(l, found);
+	return found ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- tracks ---- */
@@ -268,19 +362,22 @@ add_tracks(const struct plumb_lanes *l, struct plumb_answer *a)
 		const struct plumb_track *t = &p->tracks[lane->track];
 		const struct plumb_process *process =
 			t->process < p->processes_count ? &p->processes[t->process] : NULL;
-		char name[160];
+		char own[160], name[180];
 
-		name_track(p, t, name, sizeof name);
-		plumb_answer_integer(a, lane->track);
+		name_track(p, t, own, sizeof own);
+		snprintf(name, sizeof name, "%s%s", lane->sampled ? "samples of " : "", own);
+		plumb_answer_integer(a, lane->id);
 		plumb_answer_integer(a, process ? process->rank : PLUMB_UNKNOWN);
 		plumb_answer_integer(a, process ? process->pid : PLUMB_UNKNOWN);
-		plumb_answer_text(a, t->kind == PLUMB_TRACK_STREAM ? "stream" : "thread");
+		plumb_answer_text(a, lane->sampled                   ? "samples"
+		                     : t->kind == PLUMB_TRACK_STREAM ? "stream"
+		                                                     : "thread");
 		plumb_answer_copy(a, name);
 		plumb_answer_integer(a, lane->row_count);
 		plumb_answer_integer(a, lane->start_ns - l->base_ns);
 		plumb_answer_integer(a, lane->end_ns - l->base_ns);
 		plumb_answer_integer(a, lane->end - lane->first);
-		plumb_answer_text(a, lane->newest ? "newest" : "spans");
+		plumb_answer_text(a, lane->sampled ? "samples" : lane->newest ? "newest" : "spans");
 	}
 }
 
@@ -350,7 +447,7 @@ read_range(struct plumb_lanes *l, const struct plumb_lanes_range *range,
 	for (uint32_t i = 0; i < range->track_count; i++) {
 		uint32_t track = range->tracks[i];
 
-		if (track >= p->tracks_count)
+		if (track / 2 >= p->tracks_count)
 			return plumb_fail(error, PLUMB_EUSAGE, "the profile has no track %u",
 			                  track);
 		if (l->lane_of[track] != PLUMB_NONE)
@@ -385,6 +482,8 @@ plumb_lanes_answer(struct plumb_lanes *l, enum plumb_lanes_table table,
 		return plumb_fail(error, PLUMB_EUSAGE, "there is no such table of the timeline");
 	code = read_range(l, range, &asked, error);
 	answer->id = answer->title = plumb_lanes_table_names[table];
+	if (!code)
+		code = find_missing(l, table);
 	for (const struct column *c = columns[table]; !code && c->name; c++)
 		plumb_answer_column(answer, c->name, c->unit, PLUMB_SOURCE_IS_MEASURED);
 	if (!code && table == PLUMB_LANES_TRACKS)
@@ -396,7 +495,7 @@ plumb_lanes_answer(struct plumb_lanes *l, enum plumb_lanes_table table,
 	else if (!code && table == PLUMB_LANES_ARROWS)
 		code = plumb_lanes_add_arrows(&asked, answer);
 	else if (!code)
-		code = plumb_lanes_add_bands(&asked, answer);
+		plumb_lanes_add_bands(&asked, answer);
 	free(asked.wanted);
 	if (code == PLUMB_ESYSTEM)
 		plumb_fail_memory(error, "for the timeline");

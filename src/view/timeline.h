@@ -53,8 +53,26 @@ void plumb_lanes_free(struct plumb_lanes *lanes);
 uint32_t plumb_lanes_count(const struct plumb_lanes *lanes);
 size_t plumb_lanes_bytes(const struct plumb_lanes *lanes);
 
-/* Without spans the answer has no rows. PLUMB_EUSAGE: a broken range, or no such track. The first
- * answer with bands or arrows takes longer: LANES keeps what it found, so use it in one thread. */
+/* What some answers need, and what takes longer to find than the lanes do. LANES keeps it. */
+enum plumb_lanes_part {
+	PLUMB_LANES_NAMES,      /* for sums: the spans of each name */
+	PLUMB_LANES_ITERATIONS, /* for bands */
+	PLUMB_LANES_PARTS
+};
+struct plumb_lanes_found;
+/* Only reads LANES and its profile, so it may run in a thread of its own, while another one asks
+ * for answers. NULL: out of memory. */
+struct plumb_lanes_found *
+plumb_lanes_find(const struct plumb_lanes *lanes, enum plumb_lanes_part part);
+void plumb_lanes_found_free(struct plumb_lanes_found *found);
+/* Gives LANES what was found of it, unless it has it. */
+void plumb_lanes_give(struct plumb_lanes *lanes, struct plumb_lanes_found *found);
+/* The part that an answer of TABLE needs and that LANES does not have; PLUMB_LANES_PARTS: none. */
+enum plumb_lanes_part
+plumb_lanes_lacks(const struct plumb_lanes *lanes, enum plumb_lanes_table table);
+
+/* Without spans the answer has no rows. PLUMB_EUSAGE: a broken range, or no such track. An answer
+ * finds the part that LANES lacks. LANES is changed by it, so use it in one thread. */
 int plumb_lanes_answer(struct plumb_lanes *lanes, enum plumb_lanes_table table,
                        const struct plumb_lanes_range *range, struct plumb_answer *answer,
                        struct plumb_error *error) PLUMB_MUST_CHECK;

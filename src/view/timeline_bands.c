@@ -53,24 +53,18 @@ add_found(const struct plumb_lanes_asked *asked, const struct plumb_iterations *
 	}
 }
 
-int
+bool
+plumb_lanes_find_iterations(const struct plumb_lanes *l, struct plumb_lanes_found *found)
+{
+	return !plumb_iterations_find(l->profile, NULL, &found->gpu, NULL) &&
+	       !plumb_iterations_find_host(l->profile, &found->host, NULL);
+}
+
+void
 plumb_lanes_add_bands(const struct plumb_lanes_asked *asked, struct plumb_answer *a)
 {
-	struct plumb_lanes *l = asked->lanes;
+	const struct plumb_lanes_found *found = asked->lanes->parts[PLUMB_LANES_ITERATIONS];
 
-	if (!l->has_bands) {
-		int code = plumb_iterations_find(l->profile, NULL, &l->found, NULL);
-
-		if (!code)
-			code = plumb_iterations_find_host(l->profile, &l->host, NULL);
-		if (code) {
-			plumb_iterations_free(&l->found);
-			plumb_iterations_free(&l->host);
-			return PLUMB_ESYSTEM;
-		}
-		l->has_bands = true;
-	}
-	add_found(asked, &l->found, a);
-	add_found(asked, &l->host, a);
-	return 0;
+	add_found(asked, &found->gpu, a);
+	add_found(asked, &found->host, a);
 }

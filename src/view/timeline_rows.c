@@ -17,7 +17,7 @@ struct free_rows {
 static bool
 grow_rows(struct free_rows *f)
 {
-	uint32_t leaves = f->leaves ? f->leaves * 2 : 16;
+	uint32_t leaves = f->leaves ? f->leaves * 2 : 4;
 	int64_t *ends = leaves ? malloc(2 * (size_t)leaves * sizeof *ends) : NULL;
 
 	if (!ends)
@@ -62,9 +62,9 @@ choose_rows(const struct plumb_lanes *l, const uint32_t *sources, uint32_t count
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < count; i++) {
-		struct plumb_span span = plumb_lane_span(l, sources[i]);
+		struct plumb_interval_ns times = plumb_lane_times(l, sources[i]);
 
-		rows[i] = take_row(&f, span.start_ns, span.end_ns);
+		rows[i] = take_row(&f, times.start, times.end);
 		ok = rows[i] != PLUMB_NONE;
 	}
 	free(f.ends);
@@ -106,62 +106,17 @@ place_spans(struct plumb_lanes *l, struct plumb_lane *lane, const uint32_t *sour
 		next += here;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		struct plumb_span span = plumb_lane_span(l, sources[i]);
+		struct plumb_interval_ns times = plumb_lane_times(l, sources[i]);
 		uint32_t place = rows[places[i]].end++;
 
 		places[i] = place;
-		l->start[place] = span.start_ns;
-		l->end[place] = span.end_ns;
+		l->start[place] = times.start;
+		l->end[place] = times.end;
 		l->source[place] = sources[i];
-		if (span.end_ns > lane->end_ns || !i)
-			lane->end_ns = span.end_ns;
+		if (times.end > lane->end_ns || !i)
+			lane->end_ns = times.end;
 	}
 	lane->start_ns = l->start[lane->first];
-}
-
-static bool
-add_name(struct plumb_lanes *l, uint32_t frame, uint32_t place)
-{
-	if (l->name_count == l->name_room) {
-		void *grown = plumb_vec_grow(l->names, &l->name_room, l->name_count + 1ul,
-		                             sizeof *l->names);
-		if (!grown)
-			return false;
-		l->names = grown;
-	}
-	l->names[l->name_count++] = (struct plumb_lane_name){ frame, place, place };
-	return true;
-}
-
-/* PLACES are in order of time. */
-static bool
-sort_by_name(struct plumb_lanes *l, struct plumb_lane *lane, const uint32_t *places, uint32_t count)
-{
-	struct plumb_sort_item *items = malloc(count * sizeof *items);
-	struct plumb_sort_item *spare = malloc(count * sizeof *spare);
-	bool ok = items && spare;
-
-	for (uint32_t i = 0; ok && i < count; i++)
-		items[i] = (struct plumb_sort_item){ plumb_lane_frame(l, l->source[places[i]]),
-			                             places[i] };
-	if (ok)
-		plumb_sort(items, spare, count);
-	lane->name = l->name_count;
-	for (uint32_t i = 0; ok && i < count; i++) {
-		uint32_t at = lane->first + i, place = items[i].index;
-
-		if (!i || items[i].key != items[i - 1].key)
-			ok = add_name(l, (uint32_t)items[i].key, at);
-		if (!ok)
-			break;
-		l->by_name[at] = place;
-		l->sum[at + 1] = l->sum[at] + ((uint64_t)l->end[place] - (uint64_t)l->start[place]);
-		l->names[l->name_count - 1].end = at + 1;
-	}
-	lane->name_count = l->name_count - lane->name;
-	free(items);
-	free(spare);
-	return ok;
 }
 
 int
@@ -177,7 +132,6 @@ plumb_lane_fill(struct plumb_lanes *l, struct plumb_lane *lane, const uint32_t *
 	if (ok) {
 		place_spans(l, lane, sources, places, count);
 		l->count += count;
-		ok = sort_by_name(l, lane, places, count);
 	}
 	free(places);
 	return ok ? 0 : PLUMB_ESYSTEM;

@@ -62,7 +62,7 @@ add_box(const struct plumb_lanes_asked *asked, const struct plumb_lane *lane, ui
 	uint32_t source = l->source[longest_in(l, box)], many = box->end - box->first;
 	uint32_t frame = plumb_lane_frame(l, source);
 
-	plumb_answer_integer(a, lane->track);
+	plumb_answer_integer(a, lane->id);
 	plumb_answer_integer(a, depth);
 	plumb_answer_integer(a, l->start[box->first] - l->base_ns);
 	plumb_answer_integer(a, l->end[box->end - 1] - l->base_ns);

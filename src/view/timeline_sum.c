@@ -7,8 +7,85 @@
 
 #include "base/search.h"
 #include "base/sort.h"
+#include "base/vec.h"
 #include "view/flame.h"
 #include "view/timeline_private.h"
+
+/* ---- the spans of each name ---- */
+
+static bool
+add_name(struct plumb_lanes_found *f, uint32_t frame, uint32_t place)
+{
+	if (f->name_count == f->name_room) {
+		void *grown = plumb_vec_grow(f->names, &f->name_room, f->name_count + 1ul,
+		                             sizeof *f->names);
+		if (!grown)
+			return false;
+		f->names = grown;
+	}
+	f->names[f->name_count++] = (struct plumb_lane_name){ frame, place, place };
+	return true;
+}
+
+/* ITEMS and SPARE have room for the spans of LANE. */
+static bool
+sort_by_name(const struct plumb_lanes *l, const struct plumb_lane *lane,
+             struct plumb_sort_item *items, struct plumb_sort_item *spare,
+             struct plumb_lanes_found *f)
+{
+	uint32_t count = lane->end - lane->first;
+
+	/* The spans of a lane have their starts in the order of their sources. */
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t source = l->source[lane->first + i];
+
+		items[i] = (struct plumb_sort_item){
+			(uint64_t)plumb_lane_frame(l, source) << 32 | source, lane->first + i
+		};
+	}
+	if (count)
+		plumb_sort(items, spare, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = lane->first + i, place = items[i].index;
+		uint32_t frame = (uint32_t)(items[i].key >> 32);
+
+		if ((!i || frame != items[i - 1].key >> 32) && !add_name(f, frame, at))
+			return false;
+		f->by_name[at] = place;
+		f->sum[at + 1] = f->sum[at] + ((uint64_t)l->end[place] - (uint64_t)l->start[place]);
+		f->names[f->name_count - 1].end = at + 1;
+	}
+	return true;
+}
+
+bool
+plumb_lanes_find_names(const struct plumb_lanes *l, struct plumb_lanes_found *f)
+{
+	struct plumb_sort_item *items, *spare;
+	uint32_t most = 0;
+	bool ok;
+
+	for (uint32_t i = 0; i < l->lane_count; i++)
+		if (l->lanes[i].end - l->lanes[i].first > most)
+			most = l->lanes[i].end - l->lanes[i].first;
+	items = malloc(most * sizeof *items + 1);
+	spare = malloc(most * sizeof *spare + 1);
+	f->by_name = malloc(l->count * sizeof *f->by_name + 1);
+	f->sum = malloc(((size_t)l->count + 1) * sizeof *f->sum);
+	f->first_name = calloc(l->lane_count + (size_t)1, sizeof *f->first_name);
+	ok = items && spare && f->by_name && f->sum && f->first_name;
+	if (ok)
+		f->sum[0] = 0;
+	for (uint32_t i = 0; ok && i < l->lane_count; i++) {
+		ok = sort_by_name(l, &l->lanes[i], items, spare, f);
+		f->first_name[i + 1] = f->name_count;
+	}
+	free(items);
+	free(spare);
+	return ok;
+}
+
+/* ---- sums ---- */
 
 struct sum {
 	uint64_t count, ns;
@@ -34,22 +111,23 @@ add(struct sums *s, uint32_t frame, uint64_t count, uint64_t ns)
 	sum->ns += ns;
 }
 
-/* Those of LANE that begin in the range, with all their time. */
+/* Those of lane number LANE that begin in the range, with all their time. */
 static void
-add_starts(struct sums *s, const struct plumb_lane *lane)
+add_starts(struct sums *s, uint32_t lane)
 {
 	const struct plumb_lanes *l = s->asked->lanes;
+	const struct plumb_lanes_found *f = l->parts[PLUMB_LANES_NAMES];
 
-	for (uint32_t n = 0; n < lane->name_count; n++) {
-		const struct plumb_lane_name *name = &l->names[lane->name + n];
-		const uint32_t *places = &l->by_name[name->first];
+	for (uint32_t n = f->first_name[lane]; n < f->first_name[lane + 1]; n++) {
+		const struct plumb_lane_name *name = &f->names[n];
+		const uint32_t *places = &f->by_name[name->first];
 		uint32_t count = name->end - name->first;
 		uint32_t from = plumb_search(i, count, l->start[places[i]] < s->asked->from);
 		uint32_t to = plumb_search(i, count, l->start[places[i]] < s->asked->to);
 
 		if (from < to)
 			add(s, name->frame, to - from,
-			    l->sum[name->first + to] - l->sum[name->first + from]);
+			    f->sum[name->first + to] - f->sum[name->first + from]);
 	}
 }
 
@@ -106,18 +184,21 @@ static void
 add_lanes(struct sums *s)
 {
 	const struct plumb_lanes *l = s->asked->lanes;
-	bool by_track = s->asked->range->by_track;
+	bool by_track = s->asked->range->by_track, spans = false;
 
+	/* What was sampled is in spans, too: it counts only if nothing else is asked for. */
+	for (uint32_t i = 0; i < l->lane_count; i++)
+		spans |= s->asked->wanted[i] && !l->lanes[i].sampled;
 	for (uint32_t i = 0; i < l->lane_count; i++) {
 		const struct plumb_lane *lane = &l->lanes[i];
 
-		if (!s->asked->wanted[i])
+		if (!s->asked->wanted[i] || (spans && lane->sampled))
 			continue;
-		add_starts(s, lane);
+		add_starts(s, i);
 		for (uint32_t r = 0; r < lane->row_count; r++)
 			cut_row(s, &l->rows[lane->row + r]);
 		if (by_track)
-			write_sums(s, lane->track);
+			write_sums(s, lane->id);
 	}
 	write_sums(s, PLUMB_NONE);
 }

@@ -64,6 +64,12 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Ranks side by side (rank_rows.h): the tables `ranks` and `ranks.waits`, of which the TOP longest
+ * waits; 0: all. CSV has only the first. PLUMB_EEMPTY: the profile has not several ranks. */
+int
+plumb_view_ranks(const struct plumb_profile *profile, uint32_t top, enum plumb_view_format format,
+                 FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
                      enum plumb_view_format format, FILE *out,

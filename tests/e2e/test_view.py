@@ -2,6 +2,7 @@
 """plumb view: its answers are those of the verbs, and nobody but its own page gets them."""
 import base64
 import csv
+import gzip
 import hashlib
 import html.parser
 import io
@@ -99,6 +100,105 @@ def test_columns_have_the_rows_of_csv(viewer):
                 assert (got is None) == (want == "") or got == "", name
                 if isinstance(got, int) and not isinstance(got, bool):
                     assert str(got) == want
+
+
+@pytest.fixture(scope="module")
+def ranks(plumb, tmp_path_factory):
+    """A recorded run on two GPUs, in which rank 1 is late."""
+    file = tmp_path_factory.mktemp("ranks") / "ddp.plumb"
+    file.write_bytes(gzip.decompress((ROOT / "tests/data/programs/ddp.plumb.gz").read_bytes()))
+    with Viewer(plumb, file, TRAINING) as running:
+        yield running
+
+
+def table_rows(table):
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row)) for row in table["rows"]]
+
+
+def test_ranks_are_those_of_the_finding(ranks):
+    answer = ranks.json("ranks")
+    finding = next(one for one in ranks.json("findings")["findings"] if one["rule"] == "ranks")["evidence"]
+    assert answer["of"] == "loop" and answer["newest"] == finding["newest"]
+    assert answer["end_ns"] - answer["start_ns"] == finding["looked_at_ns"] and answer["steps"] == finding["steps"]
+    rows = table_rows(answer["ranks"])
+    assert [row["rank"] for row in rows] == [0, 1]
+    for row, known in zip(rows, finding["ranks"]):
+        parts = ("computing", "hidden", "exposed", "waiting", "copies", "idle")
+        assert sum(row[name] for name in parts) == row["whole"] == finding["looked_at_ns"]
+        assert row["waiting"] == known["waiting_ns"] and row["idle"] == known["idle_ns"] and row["late"] == known["late_times"]
+        assert row["computing"] + row["hidden"] == known["compute_ns"]
+        assert row["exposed"] + row["waiting"] == known["collectives_ns"]
+        assert row["step_low"] < row["step"] < row["step_high"]
+    waits = table_rows(answer["waits"])
+    assert waits == sorted(waits, key=lambda row: -row["waiting"])
+    assert (waits[0]["rank"], waits[0]["for_rank"], waits[0]["operation"]) == (0, 1, finding["operation"])
+    assert sum(row["waiting"] for row in waits if row["for_rank"] == 1) == rows[1]["caused"]
+    assert len(table_rows(ranks.json("ranks?top=1")["waits"])) == 1
+
+
+def test_ranks_as_csv_and_columns(ranks):
+    rows = list(csv.DictReader(io.StringIO(ranks.get("ranks?format=csv").decode())))
+    tables = read_tables(ranks.get("ranks?format=columns"))
+    assert list(tables) == ["ranks", "ranks.waits"]
+    assert [str(value) for value in tables["ranks"]["idle"]] == [row["idle"] for row in rows]
+    assert tables["ranks.waits"]["operation"] == [row["operation"] for row in table_rows(ranks.json("ranks")["waits"])]
+
+
+def test_one_rank_has_a_remedy(ranks):
+    assert ranks.json("about")["has"]["ranks"] and not ranks.json("about?file=1")["has"]["ranks"]
+    status, _, body = ranks.ask("api/1/ranks?file=1")
+    assert status == 404 and "torchrun" in json.loads(body)["remedy"]
+
+
+def test_a_flame_graph_of_one_rank(ranks):
+    total = {rank: read_tables(ranks.get(f"flame?window=all{rank}"))["flame.total"]["value"][0] for rank in ("", "&rank=0", "&rank=1")}
+    assert total[""] == total["&rank=0"] + total["&rank=1"] and min(total.values()) > 0
+    busy = {row["name"]: row["inclusive"]["gpu.time"]["sum"] for row in ranks.json("report?by=rank&window=all")["rows"]}
+    assert sorted(busy.values()) == sorted((total["&rank=0"], total["&rank=1"]))
+    frame = ranks.json("frame?window=all&rank=1&node=1")
+    gpu = next(value for value in frame["values"] if value["metric"] == "gpu.time")
+    table = read_tables(ranks.get("flame?window=all&rank=1"))["flame"]
+    assert gpu["total"] == table["value"][table["node"].index(1)]
+    assert ranks.ask("api/1/flame?rank=7")[0] == 400
+
+
+def send(viewer, path):
+    """A connection that has asked and has not read yet."""
+    knock = socket.create_connection(("127.0.0.1", viewer.port), timeout=20)
+    knock.sendall(f"GET {viewer.base}{path} HTTP/1.1\r\nHost: {viewer.host}\r\n\r\n".encode())
+    return knock
+
+
+def read_all(knock):
+    with knock:
+        return b"".join(iter(lambda: knock.recv(65536), b""))
+
+
+def test_iterations_are_found_beside_other_questions(plumb):
+    with Viewer(plumb, TRAINING, EXAMPLE) as two:
+        questions = ["timeline/bands?format=csv", "timeline/bands?px=200&format=csv", "timeline/bands?file=1&format=csv"]
+        send(two, "api/1/timeline/bands?px=100").close()  # who does not wait for the answer harms nobody
+        asked = [send(two, f"api/1/{question}") for question in questions]
+        assert two.get("timeline/spans?px=100&format=csv").startswith(b"track,depth,start,end,name")
+        bands = [read_all(knock) for knock in asked]
+        for question, reply in zip(questions, bands):
+            assert reply.startswith(b"HTTP/1.1 200") and reply.endswith(two.get(question)), question
+        rows = [len(body.split(b"\r\n\r\n", 1)[1].splitlines()) for body in bands]
+        assert rows[0] > rows[1] > 1
+        every = list(csv.DictReader(io.StringIO(two.get("timeline/bands?format=csv").decode())))
+        t0, t1 = (int(every[len(every) * part // 4]["start"]) for part in (1, 2))
+        ranged = list(csv.DictReader(io.StringIO(two.get(f"timeline/bands?t0={t0}&t1={t1}&format=csv").decode())))
+        assert 0 < len(ranged) < len(every)
+        assert ranged == [row for row in every if int(row["end"]) >= t0 and int(row["start"]) < t1]
+
+
+def test_it_ends_while_iterations_are_found(plumb):
+    with Viewer(plumb, TRAINING) as one:
+        send(one, "api/1/timeline/bands").close()
+        knock = send(one, "api/1/timeline/bands?px=7")
+        assert one.end()[0] == 0
+        knock.close()
 
 
 def test_about_says_what_is_open(viewer, windows):
@@ -490,7 +590,7 @@ def test_one_file_holds_every_answer_that_it_lists(plumb, windows, tmp_path):
     index = json.loads(next(t for a, t in page.all("script") if a.get("id") == "plumb-answers"))["answers"]
     for key in ("about", "overview", "overview?window=all", "findings", "report", "report?by=kernel",
                 "report?by=kernel&window=all", "report?by=memory", "flame", "flame?view=up", "flame?window=all",
-                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "diff", "tables?kind=A10",
+                "flame?metric=gpu.time&view=heavy&window=loop", "iters", "tables", "ranks", "diff", "tables?kind=A10",
                 "timeline/tracks", "timeline/spans", "timeline/bands", "timeline/arrows", "timeline/sum"):
         assert key in index, key
     with Viewer(plumb, windows) as viewer:

@@ -203,6 +203,63 @@ test_sums(void **state)
 	plumb_profile_free(&p);
 }
 
+/* Samples are spans of their own lane. Neighbours are joined, but not over a time in which the
+ * thread did not compute. */
+static void
+test_samples(void **state)
+{
+	static const struct {
+		int64_t at, ns;
+		bool deep;
+	} samples[] = {
+		{ 1000, 400, true }, { 1400, 399, true }, { 1800, 402, false },
+		{ 2200, 400, true }, { 4000, 400, true }, { 4300, 100, false },
+		{ 4400, 0, false },
+	};
+	struct made m = begin();
+	struct plumb_profile p;
+	uint32_t lane = 5, thread = 1, both[] = { 1, 5 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+		struct plumb_cpu_sample s = { .track = m.threads[0] };
+
+		s.at_ns = BEGAN + samples[i].at;
+		s.ns = samples[i].ns;
+		s.context = context(&m, PLUMB_FRAME_PYTHON, "a");
+		if (samples[i].deep)
+			s.context = plumb_builder_context(
+				m.b, s.context,
+				plumb_builder_frame(m.b, PLUMB_FRAME_PYTHON,
+			                            plumb_builder_text(m.b, "b"), PLUMB_NONE, 0),
+				0);
+		assert_int_equal(plumb_builder_cpu_sample(m.b, &s), 0);
+	}
+	span(&m, m.threads[0], PLUMB_FRAME_OPERATOR, "op", 900, 950, 0);
+	end(&m, &p);
+	check(&p, PLUMB_LANES_TRACKS, &(struct plumb_lanes_range){ 0 },
+	      "1,3,42,thread,thread 100 (worker),1,900,950,1,spans\n"
+	      "5,3,42,samples,samples of thread 100 (worker),2,600,4400,7,samples\n");
+	check(&p, PLUMB_LANES_SPANS,
+	      &(struct plumb_lanes_range){ .tracks = &lane, .track_count = 1 },
+	      "5,0,600,2200,a,0,1,1,1\n"
+	      "5,0,3600,4000,a,0,1,1,4\n"
+	      "5,0,4200,4300,a,0,1,1,6\n"
+	      "5,0,4400,4400,a,0,1,1,7\n"
+	      "5,1,600,1400,b,0,1,2,2\n"
+	      "5,1,1800,2200,b,0,1,2,3\n"
+	      "5,1,3600,4000,b,0,1,2,5\n");
+	/* Sums are of spans. Samples count alone. */
+	check(&p, PLUMB_LANES_SUM, &(struct plumb_lanes_range){ 0 }, "op,2,1,50,?\n");
+	check(&p, PLUMB_LANES_SUM, &(struct plumb_lanes_range){ .tracks = both, .track_count = 2 },
+	      "op,2,1,50,?\n");
+	check(&p, PLUMB_LANES_SUM,
+	      &(struct plumb_lanes_range){ .tracks = &thread, .track_count = 1 }, "op,2,1,50,?\n");
+	check(&p, PLUMB_LANES_SUM, &(struct plumb_lanes_range){ .tracks = &lane, .track_count = 1 },
+	      "a,0,4,2100,?\nb,0,3,1600,?\n");
+	plumb_profile_free(&p);
+}
+
 /* Two hosts, whose clocks are an hour apart: the kernels began at the same time of day. */
 static void
 test_hosts(void **state)
@@ -254,6 +311,46 @@ test_hosts(void **state)
 	}
 }
 
+/* What is found apart gives the same answers as what an answer finds. */
+static void
+check_parts(const struct plumb_profile *p)
+{
+	static const enum plumb_lanes_table tables[] = { PLUMB_LANES_SUM, PLUMB_LANES_BANDS };
+	struct plumb_lanes_range range = { 0 };
+	struct plumb_error error;
+
+	for (int part = 0; part < PLUMB_LANES_PARTS; part++) {
+		struct plumb_lanes *lanes[2];
+		struct plumb_answer answers[2];
+
+		for (int i = 0; i < 2; i++) {
+			lanes[i] = plumb_lanes_make(p, &error);
+			assert_non_null(lanes[i]);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]), part);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], PLUMB_LANES_SPANS),
+			                 PLUMB_LANES_PARTS);
+			if (i)
+				plumb_lanes_give(lanes[i], plumb_lanes_find(lanes[i], part));
+			if (i)
+				assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]),
+				                 PLUMB_LANES_PARTS);
+			assert_int_equal(plumb_lanes_answer(lanes[i], tables[part], &range,
+			                                    &answers[i], &error),
+			                 0);
+			assert_int_equal(plumb_lanes_lacks(lanes[i], tables[part]),
+			                 PLUMB_LANES_PARTS);
+		}
+		assert_int_equal(answers[0].row_count, answers[1].row_count);
+		assert_true(answers[0].row_count > 0);
+		/* What is there stays. */
+		plumb_lanes_give(lanes[0], plumb_lanes_find(lanes[0], part));
+		for (int i = 0; i < 2; i++) {
+			plumb_answer_free(&answers[i]);
+			plumb_lanes_free(lanes[i]);
+		}
+	}
+}
+
 /* Three kernels follow each other, twenty times. */
 static void
 test_bands(void **state)
@@ -277,6 +374,7 @@ test_bands(void **state)
 	free(text);
 	check(&p, PLUMB_LANES_BANDS, &(struct plumb_lanes_range){ .t0 = 6500, .t1 = 14000 },
 	      "0,1,0,2,7000,9900,1\n0,1,0,3,10500,13400,1\n");
+	check_parts(&p);
 	/* A pixel is 14 us. */
 	check(&p, PLUMB_LANES_BANDS, &(struct plumb_lanes_range){ .t1 = 70000, .px = 5 },
 	      "0,1,0,0,0,13400,4\n0,1,0,4,14000,27400,4\n0,1,0,8,28000,41400,4\n"
@@ -472,10 +570,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small),     cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_bands),     cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_queries),   cmocka_unit_test(test_random),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_small),   cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_samples), cmocka_unit_test(test_bands),
+		cmocka_unit_test(test_hosts),   cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_random),  cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,12 +20,12 @@ def trace(folder):
 
 def timeline(open_page, url, values=""):
     page = open_page(f"{url}#1/timeline{values}")
-    until(page, "document.querySelector('canvas')?.dataset.spans > 0")
+    until(page, "document.querySelector('.lanes')?.dataset.spans > 0")
     return page
 
 
 def drag(page, start, end, y=300):
-    box = page.locator("canvas").bounding_box()
+    box = page.locator(".lanes").bounding_box()
     left, width = 180, box["width"] - 180
     page.mouse.move(box["x"] + left + start * width, box["y"] + y)
     page.mouse.down()
@@ -50,14 +50,98 @@ def test_drag_measures_and_sums(open_page, viewers, trace, picture):
     assert int(page.locator("aside table").get_attribute("aria-rowcount")) == len(names) + 1
     page.reload()
     page.wait_for_selector("aside tbody tr")  # the link has the range
-    page.locator("canvas").focus()
+    page.locator(".lanes").focus()
     page.keyboard.press("Escape")
     until(page, "!location.hash.includes('m1=')")
 
 
+def test_the_strip_moves_and_cuts_the_visible_part(open_page, viewers, trace):
+    page = timeline(open_page, viewers(trace))
+    window = page.get_by_role("slider", name="The visible part of the run")
+    strip = page.locator(".strip").bounding_box()
+    end = page.evaluate("document.querySelector('.lanes').plumbRange[1]")
+    page.mouse.move(strip["x"] + strip["width"] - 2, strip["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + strip["width"] / 2, strip["y"] + 20, steps=4)  # the right end goes to the middle
+    page.mouse.up()
+    until(page, "location.hash.includes('t1=')")
+    values = values_of(page)
+    assert (int(values["t0"]), int(values["t1"])) == (0, pytest.approx(end / 2, rel=0.02))
+    box = window.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2 + strip["width"] / 4, box["y"] + 20, steps=4)
+    page.mouse.up()
+    until(page, "!location.hash.includes('t0=0&')")
+    moved = values_of(page)
+    assert int(moved["t1"]) - int(moved["t0"]) == pytest.approx(end / 2, rel=0.02)
+    assert int(moved["t0"]) == pytest.approx(end / 4, rel=0.05)
+    window.focus()
+    page.keyboard.press("Home")
+    until(page, "location.hash.includes('t0=0&')")
+    assert window.get_attribute("aria-valuetext").startswith("0 s to ")
+    page.reload()
+    until(page, "document.querySelector('.lanes')?.dataset.spans > 0")
+    assert int(values_of(page)["t1"]) == pytest.approx(end / 2, rel=0.02)
+
+
+def test_tracks_are_filtered_and_pinned_by_mouse_and_keys(open_page, viewers, trace, picture):
+    page = timeline(open_page, viewers(trace))
+    shown = "document.querySelector('.lanes').dataset.tracks"
+    assert page.evaluate(shown) == "3"
+    page.keyboard.press("/")
+    page.keyboard.type("stream")
+    until(page, f"{shown} === '1'")
+    assert values_of(page)["filter"] == "stream" and "1 of 3 tracks" in page.inner_text(".pins")
+    page.keyboard.press("Escape")
+    until(page, f"{shown} === '3'")
+    page.locator(".lanes").focus()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert "stream 7" in said(page)
+    page.keyboard.press("p")
+    until(page, "location.hash.includes('pins=')")
+    assert "pinned to the top" in said(page)
+    pinned = values_of(page)["pins"]
+    picture(page, "timeline-pinned")
+    box = page.locator(".lanes").bounding_box()
+    page.mouse.click(box["x"] + 300, box["y"] + 200)  # it is the first track now
+    page.mouse.click(box["x"] + 20, box["y"] + 30)  # its name: unpins it
+    until(page, "!location.hash.includes('pins=')")
+    page.locator(".pins summary").click()
+    page.get_by_role("checkbox", name="stream 7 on device 0").check()
+    until(page, f"location.hash.includes('pins={pinned}')")
+    page.goto(page.url.split("#")[0] + "#1/timeline?filter=rank:9&pins=" + pinned)
+    until(page, f"{shown} === '1'")  # a pin stays, whatever the filter
+
+
+def test_sums_are_of_the_tracks_that_are_shown(open_page, viewers, trace):
+    page = timeline(open_page, viewers(trace), "?filter=stream&m0=1000000&m1=20000000")
+    page.wait_for_selector("aside tbody tr")
+    tracks = page.request.get(f"{viewers(trace)}api/1/timeline/tracks?format=json").json()
+    columns = [column["name"] for column in tracks["columns"]]
+    stream = next(row[columns.index("track")] for row in tracks["rows"] if row[columns.index("kind")] == "stream")
+    sums = page.request.get(f"{viewers(trace)}api/1/timeline/sum?t0=1000000&t1=20000000&tracks={stream}&format=json").json()
+    assert int(page.locator("aside table").get_attribute("aria-rowcount")) == len(sums["rows"]) + 1
+    assert page.locator("aside tbody th").first.get_attribute("title").startswith("sgemm_largek_lds64<") and "sgemm_largek_lds64<" in sums["rows"][0][0]
+    assert "Of the tracks that are shown" in page.inner_text("aside")
+
+
+def test_a_page_in_one_file_sums_what_it_holds(open_page, trace, folder):
+    out = folder / "timeline.html"
+    subprocess.run([PLUMB, "view", trace, "--html", out], check=True, timeout=60)
+    page = timeline(open_page, out.as_uri(), "?m0=1000000&m1=2000000")
+    page.wait_for_selector("aside tbody tr")
+    assert "not in it" in page.inner_text("aside")
+    top = page.locator("aside tbody tr").first
+    assert top.locator("td").first.inner_text() == "1.00 ms"  # no more than the range, though the run is longer
+    assert int(page.evaluate("document.querySelector('.lanes').dataset.bands")) > 0
+
+
 def test_keys_select_zoom_and_move(open_page, viewers, trace):
     page = timeline(open_page, viewers(trace))
-    page.locator("canvas").focus()
+    page.locator(".lanes").focus()
     page.keyboard.press(".")
     first = said(page)
     assert "thread 742" in first
@@ -77,7 +161,7 @@ def test_keys_select_zoom_and_move(open_page, viewers, trace):
 
 def test_wheel_zooms_at_the_pointer(open_page, viewers, trace):
     page = timeline(open_page, viewers(trace))
-    box = page.locator("canvas").bounding_box()
+    box = page.locator(".lanes").bounding_box()
     page.mouse.move(box["x"] + 180 + (box["width"] - 180) / 2, box["y"] + 200)
     page.keyboard.down("Control")
     page.mouse.wheel(0, -300)
@@ -93,6 +177,22 @@ def test_wheel_zooms_at_the_pointer(open_page, viewers, trace):
 def test_newest_work_is_called_so(open_page, viewers):
     page = timeline(open_page, viewers(TRAIN))
     assert "The newest GPU work, 49,624 spans" in page.inner_text(".summary")
+
+
+def test_samples_have_tracks_of_their_own(open_page, viewers, picture):
+    url = viewers("planted/augment")
+    page = timeline(open_page, url, "?filter=samples+504&t0=4000000000&t1=5000000000")
+    assert "CPU samples" in page.inner_text(".summary") and "1 of 22 tracks" in page.inner_text(".pins")
+    page.locator(".lanes").focus()
+    page.keyboard.press(".")
+    assert "samples of thread 504" in said(page) and "Python" in said(page)
+    picture(page, "timeline-samples")
+    page.keyboard.press("m")
+    page.wait_for_selector("aside tbody tr")
+    page.goto(f"{url}#1/timeline?filter=504&t0=4000000000&t1=5000000000&m0=4200000000&m1=4400000000")
+    page.wait_for_selector("text=aten::uniform_")
+    names = page.locator("aside tbody th").all_inner_texts()
+    assert "Linear.reset_parameters" not in names  # sums are of spans: sampled ones would count twice
 
 
 def test_the_clicked_iteration_is_explained(open_page, viewers, folder, picture):

@@ -13,31 +13,64 @@ export interface TrackRow {
 	kind: string;
 	rank: number | null;
 	process: number | null;
+	/** Lines that are shown, and that there are. */
 	depth: number;
+	lines: number;
 	start: number;
 	end: number;
 	spans: number;
 	source: string;
-	/** CSS pixels from the top of all tracks. */
+	/** CSS pixels from the top of those that stay, or of those that scroll. */
 	top: number;
+	isPinned: boolean;
+	/** It stays at the top while the others scroll. */
+	isFixed: boolean;
+}
+
+/** The tracks that are shown, pinned ones first. */
+export interface Layout {
+	tracks: TrackRow[];
+	/** CSS pixels that those that stay take, and those that scroll. */
+	fixed: number;
+	scrolled: number;
 }
 
 export function readTracks(table: Table): TrackRow[] {
 	const column = (name: string) => table.column(name), known = (name: string, row: number) => (column(name).isKnown(row) ? column(name).number(row) : null);
-	let top = 0;
 	return Array.from({ length: table.rows }, (_, row) => {
 		const depth = Math.max(1, column("depth").number(row) || 1);
-		const made: TrackRow = { track: column("track").number(row), name: visible(column("name").text(row)), kind: column("kind").text(row), rank: known("rank", row),
-			process: known("process", row), depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
-			source: column("source").text(row), top };
-		top += HEADER + depth * LINE + GAP;
-		return made;
+		return { track: column("track").number(row), name: visible(column("name").text(row)), kind: column("kind").text(row), rank: known("rank", row),
+			process: known("process", row), depth, lines: depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
+			source: column("source").text(row), top: 0, isPinned: false, isFixed: false };
 	});
 }
 
-export function heightOf(tracks: TrackRow[]): number {
-	const last = tracks[tracks.length - 1];
-	return last ? last.top + HEADER + last.depth * LINE + GAP : 0;
+/** Whether a track has all words of a filter. "rank:1" and "process:7" are of that rank or process alone. */
+function fits(track: TrackRow, words: string[]): boolean {
+	const text = `${track.name} ${track.kind}`.toLowerCase();
+	return words.every((word) => {
+		const [, key, number] = /^(rank|process):(\d+)$/.exec(word) ?? [];
+		return key ? String(key === "rank" ? track.rank : track.process) === number : text.includes(word);
+	});
+}
+
+/** So many lines of a track are shown unless it is pinned. */
+const LINES_MOST = 40;
+
+/** Lays out the tracks that fit a filter. Pinned ones come first, whatever the filter; they stay there as long as ROOM lasts. */
+export function layTracks(all: TrackRow[], filter: string, pins: number[], room: number): Layout {
+	const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+	const pinned = all.filter((track) => pins.includes(track.track)), others = all.filter((track) => !pins.includes(track.track) && fits(track, words));
+	let fixed = 0, scrolled = 0;
+	const tracks = [...pinned, ...others].map((track, index) => {
+		const depth = index < pinned.length ? track.lines : Math.min(track.lines, LINES_MOST);
+		const tall = HEADER + depth * LINE + GAP, isFixed = index < pinned.length && scrolled === 0 && fixed + tall <= room;
+		const made = { ...track, depth, top: isFixed ? fixed : scrolled, isPinned: index < pinned.length, isFixed };
+		if (isFixed) fixed += tall;
+		else scrolled += tall;
+		return made;
+	});
+	return { tracks, fixed, scrolled };
 }
 
 export class Spans {
@@ -140,11 +173,19 @@ export interface Place {
 	left: number;
 }
 
-export function trackAt(tracks: TrackRow[], y: number): TrackRow | undefined {
-	return tracks.find((track) => y >= track.top && y < track.top + HEADER + track.depth * LINE);
+/** Where a track begins, in CSS pixels of the canvas. */
+export function topOf(layout: Layout, place: Place, track: TrackRow): number {
+	return AXIS + track.top + (track.isFixed ? 0 : layout.fixed - place.top);
 }
 
-export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], spans: Spans | null, place: Place, palette: Palette, extra: Extra): void {
+/** The track at Y of the canvas. */
+export function trackAt(layout: Layout, place: Place, y: number): TrackRow | undefined {
+	const isAbove = y < AXIS + layout.fixed;
+	if (y < AXIS) return undefined;
+	return layout.tracks.find((track) => track.isFixed === isAbove && y >= topOf(layout, place, track) && y < topOf(layout, place, track) + HEADER + track.depth * LINE);
+}
+
+export function drawTimeline(canvas: HTMLCanvasElement, layout: Layout, spans: Spans | null, place: Place, palette: Palette, extra: Extra): void {
 	const context = canvas.getContext("2d", { alpha: false });
 	if (!context) return;
 	const ratio = window.devicePixelRatio || 1, width = canvas.width / ratio, height = canvas.height / ratio;
@@ -155,16 +196,26 @@ export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], span
 	context.fillRect(0, 0, width, height);
 	const scale = (width - place.left) / (place.t1 - place.t0), snap = (value: number) => Math.round(value * ratio) / ratio;
 	const x = (time: number) => place.left + (time - place.t0) * scale;
-	const y = (track: TrackRow) => AXIS + track.top - place.top;
+	const { tracks } = layout, y = (track: TrackRow) => topOf(layout, place, track);
 	context.save();
 	context.beginPath();
 	context.rect(place.left, AXIS, width - place.left, height - AXIS);
 	context.clip();
-	for (const track of tracks) {
-		const top = y(track);
-		if (top > height || top + HEADER + track.depth * LINE < AXIS) continue;
-		drawBands(context, extra.bands.get(track.track), track, top, place, x, palette);
-		if (spans) for (let depth = 0; depth < track.depth; depth++) drawLine(context, spans, spans.line(track.track, depth), place, x, snap, top + HEADER + depth * LINE, palette, ratio, width);
+	const drawTracks = (isFixed: boolean, from: number) => {
+		for (const track of tracks) {
+			const top = y(track);
+			if (track.isFixed !== isFixed || top > height || top + HEADER + track.depth * LINE < from) continue;
+			drawBands(context, extra.bands.get(track.track), track, top, place, x, palette);
+			if (spans) for (let depth = 0; depth < track.depth; depth++) drawLine(context, spans, spans.line(track.track, depth), place, x, snap, top + HEADER + depth * LINE, palette, ratio, width);
+		}
+	};
+	drawTracks(false, AXIS + layout.fixed);
+	if (layout.fixed) {
+		context.fillStyle = palette.background;
+		context.fillRect(place.left, AXIS, width, layout.fixed);
+		drawTracks(true, AXIS);
+		context.fillStyle = palette.quiet;
+		context.fillRect(place.left, AXIS + layout.fixed - 1, width, 1);
 	}
 	drawArrows(context, extra, tracks, x, y, palette);
 	if (extra.selected) {
@@ -179,7 +230,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, tracks: TrackRow[], span
 	}
 	context.restore();
 	drawAxis(context, place, width, x, palette, extra.origin);
-	drawNames(context, tracks, place, height, y, palette);
+	drawNames(context, layout, place, height, y, palette);
 	if (extra.measure) {
 		const a = x(Math.min(...extra.measure)), b = x(Math.max(...extra.measure));
 		context.fillStyle = palette.select;
@@ -273,23 +324,59 @@ function drawAxis(context: CanvasRenderingContext2D, place: Place, width: number
 	context.fillRect(0, AXIS - 1, width, 1);
 }
 
-function drawNames(context: CanvasRenderingContext2D, tracks: TrackRow[], place: Place, height: number, y: (track: TrackRow) => number, palette: Palette): void {
+function drawNames(context: CanvasRenderingContext2D, layout: Layout, place: Place, height: number, y: (track: TrackRow) => number, palette: Palette): void {
 	context.save();
 	context.beginPath();
 	context.rect(0, AXIS, place.left, height);
 	context.clip();
 	context.fillStyle = palette.background;
 	context.fillRect(0, AXIS, place.left, height);
-	for (const track of tracks) {
+	// Those that stay lie on those that scroll.
+	for (const track of [...layout.tracks.filter((one) => !one.isFixed), null, ...layout.tracks.filter((one) => one.isFixed)]) {
+		if (!track) {
+			context.fillStyle = palette.background;
+			context.fillRect(0, AXIS, place.left, layout.fixed);
+			continue;
+		}
 		if (y(track) > height) continue;
 		context.fillStyle = palette.text;
-		context.fillText(fit(track.name, place.left - 10), 4, y(track) + HEADER / 2);
+		context.fillText(fit(track.name, place.left - (track.isPinned ? 24 : 10)), 4, y(track) + HEADER / 2);
+		if (track.isPinned) drawPin(context, place.left - 14, y(track) + HEADER / 2, palette);
 		context.fillStyle = palette.quiet;
 		const more = [track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
 		context.fillText(fit(more, place.left - 10), 4, y(track) + HEADER + LINE / 2);
+		if (track.depth < track.lines) context.fillText(fit(`${track.depth} of ${track.lines} lines: pin it`, place.left - 10), 4, y(track) + HEADER + 1.5 * LINE);
 		context.fillStyle = palette.line;
 		context.fillRect(0, y(track) + HEADER + track.depth * LINE + GAP / 2, place.left, 1);
 	}
 	context.fillRect(place.left - 1, AXIS, 1, height);
 	context.restore();
+}
+
+function drawPin(context: CanvasRenderingContext2D, x: number, y: number, palette: Palette): void {
+	context.fillStyle = palette.select;
+	context.beginPath();
+	context.arc(x + 3, y - 3, 3.5, 0, 7);
+	context.fill();
+	context.fillRect(x + 2, y, 2, 7);
+}
+
+/** Draws all spans of the outermost rows of all tracks small, from T0 to T1: the strip that shows where you are. */
+export function drawStrip(canvas: HTMLCanvasElement, tracks: TrackRow[], spans: Spans, range: [number, number], palette: Palette): void {
+	const context = canvas.getContext("2d", { alpha: false });
+	if (!context) return;
+	const { width, height } = canvas, tall = Math.max(1, Math.floor(height / Math.max(1, tracks.length))), scale = width / (range[1] - range[0]);
+	context.fillStyle = palette.background;
+	context.fillRect(0, 0, width, height);
+	tracks.forEach((track, index) => {
+		const top = Math.floor((index * height) / tracks.length), line = spans.line(track.track, 0);
+		let right = -1;
+		for (const span of line) {
+			const from = Math.floor(((spans.start[span] as number) - range[0]) * scale), to = Math.max(from + 1, Math.round(((spans.end[span] as number) - range[0]) * scale));
+			if (to <= right) continue;
+			right = to;
+			context.fillStyle = palette.layers[spans.layer[span] as number] ?? (palette.layers[5] as string);
+			context.fillRect(from, top, to - from, Math.max(1, tall - 1));
+		}
+	});
 }

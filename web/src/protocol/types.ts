@@ -249,3 +249,15 @@ export interface Diff {
 	host: Known<{ metric: string; by: string; explained: Known<number>; rows: Change[] }>;
 	rows: Change[];
 }
+
+export interface Ranks {
+	/** What the rows are of; null: no rank has GPU work. */
+	of: "loop" | "collectives" | "work" | null;
+	start_ns: Known<number>;
+	end_ns: Known<number>;
+	steps: Known<number>;
+	newest: boolean;
+	waits_available: number;
+	ranks: JsonTable;
+	waits: JsonTable;
+}

@@ -27,7 +27,7 @@ function useQuery(app: App): { view: ViewName; query: Query } {
 	const values = app.state.values;
 	const view = (VIEWS.find(([id]) => id === values["view"])?.[0] ?? "down");
 	const query: Query = { ...common(app, ["metric", "window"]), view, root: values["root"], search: values["search"], hide: values["hide"],
-		recursion: values["recursion"], phase: values["phase"], layers: values["layers"] };
+		recursion: values["recursion"], phase: values["phase"], layers: values["layers"], rank: values["rank"] };
 	return { view, query };
 }
 
@@ -78,6 +78,7 @@ function FlamePage() {
 				{app.about.has["layers"] && !app.source.isOffline && <button type="button" aria-pressed={values["phase"] === "apart"}
 					onClick={() => app.set({ phase: values["phase"] ? null : "apart", node: null, root: null }, true)}>Backward apart</button>}
 				{values["hide"] && <button type="button" onClick={() => app.set({ hide: null, node: null, root: null }, true)}>Show {values["hide"]} again</button>}
+				{values["rank"] && <button type="button" onClick={() => app.set({ rank: null, node: null, root: null }, true)}>Only rank {values["rank"]}: show all</button>}
 				{values["root"] && <button type="button" onClick={() => app.set({ root: null, x0: null, x1: null }, true)}>End the focus</button>}
 			</div>
 			<Summary flame={flame} />
