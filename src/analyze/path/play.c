@@ -7,6 +7,7 @@
  * ahead, not as many as nodes.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/path/path_private.h"
 #include "base/sort.h"
@@ -18,64 +19,45 @@
 
 struct slots {
 	struct plumb_path_window *window;
-	uint32_t *last_use; /* by place: the last one after it; 0 none */
 	PLUMB_VEC(uint32_t) unused;
 };
 
+/* FROM is used at PLACE, and nowhere later unless it has a slot. */
 static void
-note_use(const struct slots *s, uint32_t from, uint32_t place)
-{
-	uint32_t position = s->window->path->position[from];
-
-	if (position < place)
-		s->last_use[position] = place;
-}
-
-static void
-find_uses(const struct slots *s)
-{
-	const struct plumb_path_window *w = s->window;
-
-	for (uint32_t place = 0; place < w->nodes; place++) {
-		const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
-
-		if (n->before != PLUMB_NONE)
-			note_use(s, n->before, place);
-		for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
-			note_use(s, w->path->edges.items[e].from, place);
-	}
-}
-
-/* The slot of what is used at PLACE for the last time becomes free. */
-static bool
-release_slot(struct slots *s, uint32_t from, uint32_t place)
-{
-	uint32_t position = s->window->path->position[from], *added;
-
-	if (position >= place || s->last_use[position] != place)
-		return true;
-	s->last_use[position] = 0;
-	added = plumb_vec_add(&s->unused);
-	if (added)
-		*added = s->window->slot[position];
-	return added != NULL;
-}
-
-static bool
-take_slot(struct slots *s, uint32_t place)
+keep_until(struct slots *s, uint32_t from, uint32_t place)
 {
 	struct plumb_path_window *w = s->window;
-	const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
+	uint32_t position = w->path->position[from];
 
-	if (n->before != PLUMB_NONE && !release_slot(s, n->before, place))
-		return false;
-	for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
-		if (!release_slot(s, w->path->edges.items[e].from, place))
-			return false;
-	if (!s->last_use[place])
-		w->slot[place] = NO_SLOT;
-	else
-		w->slot[place] = s->unused.count ? s->unused.items[--s->unused.count] : w->slots++;
+	if (position < place && w->slot[position] == NO_SLOT)
+		w->slot[position] =
+			s->unused.count ? s->unused.items[--s->unused.count] : w->slots++;
+}
+
+/* From the last place back to the first: a node is first met where it is used last. Its slot is
+ * free before it, because a play reads all times that a node needs before it writes the node's
+ * own. */
+static bool
+share_slots(struct slots *s)
+{
+	struct plumb_path_window *w = s->window;
+	const struct plumb_path_edge *edges = w->path->edges.items;
+
+	for (uint32_t place = w->nodes; place--;) {
+		const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
+
+		if (w->slot[place] != NO_SLOT) {
+			uint32_t *added = plumb_vec_add(&s->unused);
+
+			if (!added)
+				return false;
+			*added = w->slot[place];
+		}
+		if (n->before != PLUMB_NONE)
+			keep_until(s, n->before, place);
+		for (uint32_t e = n->edge; e != PLUMB_NONE; e = edges[e].next)
+			keep_until(s, edges[e].from, place);
+	}
 	return true;
 }
 
@@ -90,17 +72,15 @@ find_slots(struct plumb_path_window *w)
 		return true;
 	w->slots = 0;
 	w->slot = malloc(((size_t)w->nodes + 1) * sizeof *w->slot);
-	s.last_use = calloc((size_t)w->nodes + 1, sizeof *s.last_use);
-	done = w->slot && s.last_use;
-	if (done)
-		find_uses(&s);
-	for (uint32_t place = 0; done && place < w->nodes; place++)
-		done = take_slot(&s, place);
+	done = w->slot != NULL;
+	if (done) {
+		memset(w->slot, 0xff, (size_t)w->nodes * sizeof *w->slot); /* NO_SLOT */
+		done = share_slots(&s);
+	}
 	if (!done) {
 		free(w->slot);
 		w->slot = NULL;
 	}
-	free(s.last_use);
 	plumb_vec_free(&s.unused);
 	return done;
 }
