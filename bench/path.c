@@ -5,7 +5,7 @@
  *
  *	make BUILD=build build/tool.a
  *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm \
- *	  -lsqlite3 -lz -lzstd -o build/bench_path
+ *	  -lsqlite3 -lz -lzstd -llzma -o build/bench_path
  *	build/bench_path
  *
  * A thread launches kernels on three streams from nested operators, some of which wait for an event

@@ -29,7 +29,7 @@ plumb_metric_default(const struct plumb_profile *profile)
 	static const uint32_t wanted[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
 		                           PLUMB_METRIC_CPU_TIME };
 	uint32_t best = (uint32_t)(sizeof wanted / sizeof *wanted), first = 0;
-	for (uint32_t i = 0; i < profile->values_count; i++) {
+	for (uint32_t i = 0; best && i < profile->values_count; i++) {
 		const struct plumb_value *value = &profile->values[i];
 		for (uint32_t w = 0; w < best; w++)
 			if (value->metric == wanted[w] && value->count)
