@@ -382,6 +382,7 @@ begin_call(struct plumb_thread *thread, const struct plumb_module_place *place,
 	node = plumb_child(thread, place->parent, &key);
 	*mine = (struct plumb_module_call){
 		.frame = frame->frame,
+		.object = call->object,
 		.type = call->type,
 		.mark = call->mark,
 		.root = root,
@@ -414,26 +415,27 @@ plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
 		return false;
 	if (role == PLUMB_PYTHON_MODULE_INNER) {
 		*node = place->parent;
-		entry->object = NULL;
+		entry->is_call = false;
 		return direct;
 	}
 	plumb_python_call(frame, &call);
 	if (!call.object || !call.type)
 		return false;
-	if (direct && around->object == call.object) {
+	if (direct && around->is_call && thread->calls[place->inside - 1].object == call.object) {
 		*node = place->parent;
-		entry->object = NULL;
+		entry->is_call = false;
 		return true;
 	}
 	/* It may have moved on, from a hook to the next. */
-	if (!place->moved && place->at < thread->python_seen && entry->object == call.object &&
-	    entry->code == frame->code && entry->parent == place->parent &&
-	    mine->frame == frame->frame && mine->type == call.type && mine->mark == call.mark) {
+	if (!place->moved && place->at < thread->python_seen && entry->is_call &&
+	    mine->object == call.object && entry->code == frame->code &&
+	    entry->parent == place->parent && mine->frame == frame->frame &&
+	    mine->type == call.type && mine->mark == call.mark) {
 		*node = entry->node;
 	} else {
 		*node = begin_call(thread, place, frame, &call);
 		place->moved = true;
-		entry->object = *node ? call.object : NULL;
+		entry->is_call = *node != 0;
 	}
 	if (*node)
 		place->inside = place->at + 1;

@@ -83,11 +83,14 @@ struct plumb_open_range {
  * because a walk reads one for each frame. */
 struct plumb_python_entry {
 	const void *code;
-	const void *object; /* the module that it calls; NULL: none, or it is called further out */
+	const void *frame; /* where it was met last; only a hint: it may be gone */
 	int32_t lasti;
 	plumb_id parent, node;
-	uint32_t generation;
+	uint32_t generation : 31;
+	uint32_t is_call : 1; /* it calls a module, see module.h, that is not called further out */
 };
+#define PLUMB_PYTHON_GENERATION 0x7fffffffu
+_Static_assert(sizeof(struct plumb_python_entry) == 32, "two in a cache line");
 
 struct plumb_python_location {
 	const void *code;
