@@ -45,7 +45,7 @@ locate_frame(struct plumb_thread *thread, struct plumb_python_location *location
  * The text of a frame as a key. A set of ways for each hash: were there one, two frames that share
  * it and alternate would be decoded again at every turn. Newest first, the oldest gives way.
  */
-static enum plumb_python_role
+PLUMB_HOT_CODE static enum plumb_python_role
 python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
            const struct plumb_python_identity *identity, struct plumb_key *key)
 {
@@ -72,7 +72,7 @@ python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
 }
 
 /* The context of FRAME at PLACE, new or moved on. */
-static plumb_id
+PLUMB_HOT_CODE static plumb_id
 python_step(struct plumb_thread *thread, struct plumb_module_place *place,
             const struct plumb_python_frame *frame, uint32_t generation)
 {
@@ -203,7 +203,7 @@ step_in(struct walk *w, const void *address)
 enum { NEW_MAX = 24, KNOWN_MAX = 64, INTERNAL_MAX = 8 };
 
 /* FRAME, or what is outside it if it is the interpreter's own. */
-static const char *
+PLUMB_HOT_CODE static const char *
 skip_internal(const struct plumb_python_path *path, const char *frame, const void *stop)
 {
 	for (int i = 0; i < INTERNAL_MAX && frame && frame != stop; i++) {
@@ -215,7 +215,7 @@ skip_internal(const struct plumb_python_path *path, const char *frame, const voi
 }
 
 /* Whether the module's call at ENTRY, whose frame is as it was, goes on. */
-static __attribute__((noinline)) bool
+PLUMB_HOT_CODE static __attribute__((noinline)) bool
 call_goes_on(const struct plumb_thread *thread, const struct plumb_python_entry *entry)
 {
 	const struct plumb_python_frame frame = {
@@ -320,7 +320,7 @@ compare_frames(const struct walk *w, uint32_t known, const void *stop, uint32_t 
 	}
 }
 
-static __attribute__((noinline)) bool
+PLUMB_HOT_CODE static __attribute__((noinline)) bool
 compare_known(const struct walk *w, uint32_t known, const void *stop, uint32_t *same,
               uint32_t *inside)
 {
@@ -331,7 +331,7 @@ compare_known(const struct walk *w, uint32_t known, const void *stop, uint32_t *
 
 /* Walks where most frames are at the addresses where the last walk met them. False: they are not,
  * and nothing was done. */
-static inline bool
+PLUMB_HOT_CODE static inline bool
 walk_known(struct walk *w, const void *top, const void *stop)
 {
 	uint32_t fresh, known, same, inside;
@@ -394,7 +394,7 @@ walk_all(struct walk *w, struct plumb_operator_frame *outer, const void *top, co
  * frames are told by comparing with the stack as it was when it opened: what is still the same is
  * outside, and the first frame that moved on, the one with the `with` statement, is inside.
  */
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id base,
                      uint32_t *depth, const void *top)
 {
