@@ -6,7 +6,8 @@
  *	cold KIB ROUNDS EVENT…     "RESULT EVENT ns", the median; an event is one of `events`
  *
  * Before each event this walks KIB of memory and as much code, at most 64 KiB of it. There are
- * PLACES ranges and places of launches, which take turns.
+ * PLACES ranges and places of launches, which take turns. Preloaded into a program of PyTorch, the
+ * library makes each operator on the CPU launch: cold_in_torch() says when.
  */
 #include <nvtx3/nvToolsExt.h>
 #include <stdint.h>
@@ -195,6 +196,59 @@ cold_median(void)
 	double median = kept ? (double)times[kept / 2] : -1;
 	kept = 0;
 	return median;
+}
+
+/* ---- in PyTorch ---- */
+
+static int in_torch;
+static uint64_t launches, spent; /* ns of the thread's processor time, on the caches */
+
+static uint64_t
+thread_time(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* From now on, each tensor that PyTorch makes on the CPU launches with cold caches. */
+void
+cold_in_torch(int on)
+{
+	in_torch = on;
+}
+
+/* Launches until now; *NS gets the time that was spent on making the caches cold. */
+uint64_t
+cold_launches(uint64_t *ns)
+{
+	*ns = spent;
+	return launches;
+}
+
+/* A whole step, by a name that --count knows. */
+__attribute__((noinline)) void
+cold_step(void (*step)(void))
+{
+	step();
+	__asm__ volatile("");
+}
+
+void *allocate(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
+void *
+allocate(size_t bytes)
+{
+	void *allocated = NULL;
+	if (!bytes || posix_memalign(&allocated, 64, bytes))
+		return NULL;
+	if (in_torch) {
+		uint64_t start = thread_time();
+		use_caches();
+		spent += thread_time() - start;
+		launches++;
+		mock_launch("_Z4axpyPf", 1000);
+	}
+	return allocated;
 }
 
 int

@@ -4,10 +4,15 @@
 
     python3 bench/cold.py [--plumb PATH]… [--kib 0,64,4096] [--rounds N] [--processes N]
     python3 bench/cold.py --count [--plumb PATH]…
+    python3 bench/cold.py --program step,\ lean --python PYTHON [--count]
 
 A program on the stand-in driver (make mock) uses the given KiB of its own memory, and as much code (at most
 64 KiB), between two events. 86 places take turns. Prints ns more for an event than without plumb: medians.
 A range is a push and a pop, each with cold caches. In Python the stack is 30 calls deep.
+
+A step trains a small transformer of PyTorch on the CPU; each tensor that it makes launches a kernel with
+cold caches. Prints ns of processor time more for a launch, with all that comes with it: backward, autograd
+nodes, ranges.
 
 --count: instructions and cache misses of libplumb.so for one event instead, by valgrind's callgrind with
 caches of 32 KiB and 1 MiB. They are the same in each run.
@@ -21,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOCK = ROOT / "build/mock/13.0"
@@ -28,7 +34,9 @@ PLACES, DEPTH = 86, 30
 PROGRAMS = {
     "range": ("c", "range"), "range, plain text": ("c", "text"), "launch": ("c", "launch"),
     "range, in Python": ("python", "range"), "launch, in Python": ("python", "launch"),
+    "step, light": ("torch", "light"), "step, lean": ("torch", "lean"),
 }
+IN_PYTORCH = [name for name, (kind, _) in PROGRAMS.items() if kind == "torch"]
 
 
 def work(library, kib, rounds, event):
@@ -48,6 +56,37 @@ def work(library, kib, rounds, event):
     print("RESULT", event, lib.cold_median())
 
 
+def train(library, kib, rounds):
+    """In PyTorch: training steps."""
+    import torch
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    lib = ctypes.PyDLL(library)
+    lib.cold_launches.restype = ctypes.c_uint64
+    lib.cold_prepare(kib)
+    layer = torch.nn.TransformerEncoderLayer(32, 2, 64, dropout=0, batch_first=True, norm_first=True)
+    model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, foreach=False)
+    data, spent, took = torch.randn(2, 8, 32), ctypes.c_uint64(), []
+
+    def step():
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    called = ctypes.CFUNCTYPE(None)(step)
+    for i in range(rounds + 2):
+        lib.cold_in_torch(i > 0)
+        before, done = lib.cold_launches(ctypes.byref(spent)), spent.value
+        start = time.thread_time_ns()
+        lib.cold_step(called)
+        took.append(time.thread_time_ns() - start)
+        launches = lib.cold_launches(ctypes.byref(spent)) - before
+        took[-1] = (took[-1] - (spent.value - done)) / (launches or 1)
+    lib.cold_in_torch(0)
+    print("RESULT", launches, statistics.median(took[2:]))
+
+
 def build(folder):
     done = subprocess.run([ROOT / "scripts/fetch-nvtx", "include"], capture_output=True, text=True)
     if done.returncode:
@@ -58,30 +97,36 @@ def build(folder):
                         f"-L{MOCK}", "-l:libcuda.so.1", f"-Wl,-rpath,{MOCK}", "-ldl"], check=True)
 
 
-def command_of(folder, program, kib, rounds):
+def command_of(options, folder, program, kib, rounds):
     kind, event = PROGRAMS[program]
+    if kind == "torch":
+        return [options.python, os.path.abspath(__file__), "--train", folder / "cold.so", kib, rounds]
     if kind == "c":
         return [folder / "cold", kib, rounds, event]
     return [sys.executable, os.path.abspath(__file__), "--work", folder / "cold.so", kib, rounds, event]
 
 
-def run(plumb, command, folder, prefix=()):
+def run(plumb, program, command, folder, prefix=()):
     command = [*prefix, *command]
     if plumb:
-        command = [os.path.abspath(plumb), "run", "--quiet", "--force", "-o", folder / "x.plumb", "--", *command]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder,
-                          env={**os.environ, "LD_LIBRARY_PATH": str(MOCK)})
+        mode = ["--mode", PROGRAMS[program][1]] if program in IN_PYTORCH else []
+        command = [os.path.abspath(plumb), "run", "--quiet", "--force", *mode, "-o", folder / "x.plumb", "--", *command]
+    env = {**os.environ, "LD_LIBRARY_PATH": str(MOCK)}
+    if program in IN_PYTORCH:
+        env["LD_PRELOAD"] = f"{folder}/cold.so:{MOCK}/libcupti.so.13"
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder, env=env)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
-    return float(re.search(r"RESULT \S+ (\S+)", done.stdout)[1])
+    found = re.search(r"RESULT (\S+) (\S+)", done.stdout)
+    return int(found[1]) if program in IN_PYTORCH else PLACES, float(found[2])
 
 
-def counts(plumb, program, folder, rounds):
+def counts(options, plumb, program, folder, rounds):
     """Of libplumb.so, in ROUNDS rounds: instructions, and lines of code and of data that were not in level 1."""
     output = folder / "callgrind"
     prefix = ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--D1=32768,8,64", "--I1=32768,8,64",
-              "--LL=1048576,16,64", "--toggle-collect=event_*", f"--callgrind-out-file={output}"]
-    run(plumb, command_of(folder, program, 1024, rounds), folder, prefix)
+              "--LL=1048576,16,64", "--toggle-collect=event_*", "--toggle-collect=cold_step", f"--callgrind-out-file={output}"]
+    events, _ = run(plumb, program, command_of(options, folder, program, 1024, rounds), folder, prefix)
     sums, names, inside, of_call = [0] * 9, {}, False, False
     for line in output.read_text().splitlines():
         what, equal, text = line.partition("=")
@@ -99,7 +144,7 @@ def counts(plumb, program, folder, rounds):
             of_call = False
     output.unlink()
     instructions, _, _, i1, d1_read, d1_write = sums[:6]
-    return [instructions, i1, d1_read + d1_write]
+    return events, [instructions, i1, d1_read + d1_write]
 
 
 def print_counts(options, folder):
@@ -107,10 +152,8 @@ def print_counts(options, folder):
     print("|---|---|---|---|---|")
     for program in options.programs:
         for plumb in options.plumb:
-            found = []
-            for rounds in 4, 14:
-                found.append(counts(plumb, program, folder, rounds))
-            each = [(b - a) / (10 * PLACES) for a, b in zip(*found)]
+            (_, few), (events, many) = (counts(options, plumb, program, folder, rounds) for rounds in (4, 14))
+            each = [(b - a) / (10 * events) for a, b in zip(few, many)]
             print(f"| {program} | {plumb} |" + "".join(f" {value:.1f} |" for value in each), flush=True)
 
 
@@ -122,7 +165,7 @@ def print_times(options, folder):
         for program in options.programs:
             for kib in sizes:
                 for plumb in builds:
-                    took = run(plumb, command_of(folder, program, kib, options.rounds), folder)
+                    _, took = run(plumb, program, command_of(options, folder, program, kib, options.rounds), folder)
                     found.setdefault((program, kib, plumb), []).append(took)
     print("| event | build |" + "".join(f" {kib} KiB between, ns |" for kib in sizes))
     print("|---|---|" + "---|" * len(sizes))
@@ -137,6 +180,8 @@ def main():
     if sys.argv[1:2] == ["--work"]:
         library, kib, rounds, event = sys.argv[2:]
         return work(library, int(kib), int(rounds), event)
+    if sys.argv[1:2] == ["--train"]:
+        return train(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--plumb", action="append")
     parser.add_argument("--kib", default="0,64,4096")
@@ -144,9 +189,10 @@ def main():
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--program", dest="programs", action="append", choices=PROGRAMS)
+    parser.add_argument("--python", default=sys.executable, help="with PyTorch, for steps")
     options = parser.parse_args()
     options.plumb = options.plumb or [str(ROOT / "build/plumb")]
-    options.programs = options.programs or list(PROGRAMS)
+    options.programs = options.programs or [name for name in PROGRAMS if name not in IN_PYTORCH]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         build(folder)

@@ -18,7 +18,7 @@ plumb_engine_name(struct plumb_thread *thread, const char *node)
 }
 
 /* Gives an engine frame its place: under FORWARD, or for 0 where backward was called. */
-static void
+PLUMB_HOT_CODE static void
 engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, plumb_id forward)
 {
 	struct plumb_key key = {
@@ -38,7 +38,7 @@ plumb_frame_node(struct plumb_thread *thread, struct plumb_operator_frame *frame
 	return frame->node;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *outer)
 {
 	if (!outer)
@@ -95,7 +95,37 @@ learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
 		thread->caller = caller;
 }
 
-plumb_id
+/* As plumb_backward_node, of what the engine runs for the operator FORWARD. */
+static plumb_id
+node_below_engine(struct plumb_thread *thread, struct plumb_operator_frame *engine,
+                  plumb_id forward, const struct plumb_key *key)
+{
+	plumb_id caller = plumb_backward_caller(thread);
+	struct plumb_backward_entry *entry =
+		&thread->backward[plumb_mix(forward, key->name) % PLUMB_BACKWARD_ENTRIES];
+	if (plumb_likely(entry->forward == forward && entry->name == key->name &&
+	                 entry->caller == caller && entry->engine_name == engine->name &&
+	                 entry->node)) {
+		engine->node = entry->engine;
+		return entry->node;
+	}
+	engine_settle(thread, engine, forward);
+	plumb_id node = plumb_operator_child(thread, engine->node, key);
+	if (plumb_operators_are_frames())
+		plumb_origin(thread, engine->node, caller, PLUMB_ORIGIN_BACKWARD_CALL);
+	if (node != PLUMB_LOST && engine->name)
+		*entry = (struct plumb_backward_entry){
+			.forward = forward,
+			.caller = caller,
+			.engine_name = engine->name,
+			.name = key->name,
+			.engine = engine->node,
+			.node = node,
+		};
+	return node;
+}
+
+PLUMB_HOT_CODE plumb_id
 plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id here,
                     const struct plumb_operator *op, struct plumb_key *key)
 {
@@ -123,14 +153,11 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
 			thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
 	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
-	plumb_id parent = forward;
-	if (by_engine) {
-		engine_settle(thread, outer, forward);
-		parent = outer->node;
-	}
-	plumb_id node = plumb_operator_child(thread, parent, key);
+	if (plumb_likely(by_engine))
+		return node_below_engine(thread, outer, forward, key);
+	plumb_id node = plumb_operator_child(thread, forward, key);
 	if (plumb_operators_are_frames())
-		plumb_origin(thread, by_engine ? outer->node : node, plumb_backward_caller(thread),
+		plumb_origin(thread, node, plumb_backward_caller(thread),
 		             PLUMB_ORIGIN_BACKWARD_CALL);
 	return node;
 }

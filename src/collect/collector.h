@@ -30,6 +30,8 @@
 #define PLUMB_EXPORT __attribute__((visibility("default")))
 /* Variables that most events read stand together, in few cache lines. */
 #define PLUMB_HOT __attribute__((section("plumb_hot")))
+/* Functions that most events run stand together, in few pages. */
+#define PLUMB_HOT_CODE __attribute__((hot))
 #define plumb_likely(x) __builtin_expect(!!(x), 1)
 #define plumb_unlikely(x) __builtin_expect(!!(x), 0)
 

@@ -69,7 +69,7 @@ drop_innermost(struct plumb_thread *thread)
 }
 
 /* The innermost operator that is open; one whose end came on another thread is not. */
-static struct plumb_operator_frame *
+PLUMB_HOT_CODE static struct plumb_operator_frame *
 find_innermost(struct plumb_thread *thread)
 {
 	while (thread->operators) {
@@ -82,7 +82,7 @@ find_innermost(struct plumb_thread *thread)
 	return NULL;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_context_light(struct plumb_thread *thread)
 {
 	struct plumb_operator_frame *outer = find_innermost(thread);
@@ -132,7 +132,7 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 	return here;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_context_current(struct plumb_thread *thread)
 {
 	plumb_id here = plumb_context_light(thread);
@@ -216,7 +216,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 		atomic_store_explicit(&thread->last_context, here, memory_order_relaxed);
 }
 
-struct plumb_ticket *
+PLUMB_HOT_CODE struct plumb_ticket *
 plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
 {
 	uint64_t now = plumb_ticks();
@@ -288,7 +288,7 @@ active_time(const struct plumb_operator_frame *frame, uint64_t end)
 
 /* FRAME ended at END (ticks), and INNER ns of its time went by in operators that it called. EARLY:
  * those inside it are still open. */
-static inline void
+PLUMB_HOT_CODE static inline void
 observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uint64_t end,
             uint64_t inner, bool early)
 {
@@ -368,7 +368,7 @@ exit_parked(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	ticket_return(thread, ticket);
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 {
 	uint32_t depth = ticket->depth, serial = ticket->serial;

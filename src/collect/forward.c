@@ -58,7 +58,7 @@ ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 	return ring;
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,
                   plumb_id node)
 {
@@ -83,7 +83,7 @@ slot_read(struct plumb_forward_ring *ring, uint64_t key)
 	return atomic_load_explicit(&slot->key, memory_order_relaxed) == key ? node : 0;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thread **owner)
 {
 	uint64_t key = slot_key(framework_thread, sequence);

@@ -109,7 +109,7 @@ bucket_of(uint32_t root, const void *object)
 }
 
 /* What ROOT (0: any root) holds at OBJECT, as its tree was read last; 0: nothing known. */
-static uint32_t
+PLUMB_HOT_CODE static uint32_t
 find_module(const struct plumb_modules *known, uint32_t root, const void *object)
 {
 	for (uint32_t i = known->buckets[bucket_of(root, object)]; i; i = known->modules[i].next) {
@@ -295,7 +295,7 @@ held_by(struct plumb_modules *known, uint32_t root, const void *object)
 }
 
 /* The module that CALL calls under a root, named; NULL: no room. */
-static struct module *
+PLUMB_HOT_CODE static struct module *
 look_up(struct plumb_thread *thread, const struct plumb_python_call *call, const void *root_object,
         const void *root_type)
 {
@@ -360,7 +360,7 @@ tally_call(struct plumb_thread *thread, plumb_id node)
 }
 
 /* A call begins. Returns its context, 0 when it cannot be named. */
-static plumb_id
+PLUMB_HOT_CODE static plumb_id
 begin_call(struct plumb_thread *thread, const struct plumb_module_place *place,
            const struct plumb_python_frame *frame, const struct plumb_python_call *call)
 {
@@ -382,6 +382,7 @@ begin_call(struct plumb_thread *thread, const struct plumb_module_place *place,
 	node = plumb_child(thread, place->parent, &key);
 	*mine = (struct plumb_module_call){
 		.frame = frame->frame,
+		.object = call->object,
 		.type = call->type,
 		.mark = call->mark,
 		.root = root,
@@ -398,7 +399,7 @@ begin_call(struct plumb_thread *thread, const struct plumb_module_place *place,
 	return node;
 }
 
-bool
+PLUMB_HOT_CODE bool
 plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
                   const struct plumb_python_frame *frame, enum plumb_python_role role,
                   plumb_id *node)
@@ -414,26 +415,27 @@ plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
 		return false;
 	if (role == PLUMB_PYTHON_MODULE_INNER) {
 		*node = place->parent;
-		entry->object = NULL;
+		entry->is_call = false;
 		return direct;
 	}
 	plumb_python_call(frame, &call);
 	if (!call.object || !call.type)
 		return false;
-	if (direct && around->object == call.object) {
+	if (direct && around->is_call && thread->calls[place->inside - 1].object == call.object) {
 		*node = place->parent;
-		entry->object = NULL;
+		entry->is_call = false;
 		return true;
 	}
 	/* It may have moved on, from a hook to the next. */
-	if (!place->moved && place->at < thread->python_seen && entry->object == call.object &&
-	    entry->code == frame->code && entry->parent == place->parent &&
-	    mine->frame == frame->frame && mine->type == call.type && mine->mark == call.mark) {
+	if (!place->moved && place->at < thread->python_seen && entry->is_call &&
+	    mine->object == call.object && entry->code == frame->code &&
+	    entry->parent == place->parent && mine->frame == frame->frame &&
+	    mine->type == call.type && mine->mark == call.mark) {
 		*node = entry->node;
 	} else {
 		*node = begin_call(thread, place, frame, &call);
 		place->moved = true;
-		entry->object = *node ? call.object : NULL;
+		entry->is_call = *node != 0;
 	}
 	if (*node)
 		place->inside = place->at + 1;

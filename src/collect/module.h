@@ -17,8 +17,8 @@
 
 /* The call of a module that belongs to the Python entry with the same index. */
 struct plumb_module_call {
-	const void *frame, *type;
-	uint64_t mark; /* see plumb_python_call */
+	const void *frame, *object, *type; /* the object is the module */
+	uint64_t mark;                     /* see plumb_python_call */
 	const void *root, *root_type;
 	plumb_id node;
 	uint32_t outer;  /* index + 1 of the module call around it, 0: none */
@@ -56,8 +56,7 @@ plumb_module_goes_on(const struct plumb_thread *thread, uint32_t at,
 	if (at >= thread->python_seen || call->frame != frame->frame)
 		return false;
 	plumb_python_call(frame, &now);
-	return now.object == thread->python[at].object && now.type == call->type &&
-	       now.mark == call->mark;
+	return now.object == call->object && now.type == call->type && now.mark == call->mark;
 }
 
 /* Calls from index INSIDE on have ended. Writes what plumb kept of them for shapes. */

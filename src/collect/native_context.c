@@ -159,7 +159,7 @@ step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t fl
 
 /* The thread's scratch, fit for the region and the objects of now, in a signal handler for those
  * known before; NULL: no memory, no tables. */
-static struct plumb_native *
+PLUMB_HOT_CODE static struct plumb_native *
 prepare_scratch(struct plumb_thread *thread, bool in_handler)
 {
 	struct plumb_native *native = thread->native;
@@ -193,7 +193,7 @@ prepare_scratch(struct plumb_thread *thread, bool in_handler)
 
 /* The innermost address on the C stack where a context begins that is known already; 0: none. An
  * operator's record that lies on the heap (a range that Python opened) tells nothing. */
-static uintptr_t
+PLUMB_HOT_CODE static uintptr_t
 known_from(const struct plumb_thread *thread, const void *top, uintptr_t sp, const void **function)
 {
 	uintptr_t high = thread->native->bounds.high, python = 0;
@@ -389,7 +389,7 @@ find_context(struct plumb_thread *thread, plumb_id parent, bool caller)
 
 /* Compiled into both: each begins its walks at an instruction of its own, so that the memo takes
  * none for the other's. */
-__attribute__((noinline)) plumb_id
+PLUMB_HOT_CODE __attribute__((noinline)) plumb_id
 plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 {
 	return find_context(thread, parent, false);

@@ -74,7 +74,7 @@ is_followed(const struct kept *kept, const struct plumb_memo_place *at)
 	return true;
 }
 
-bool
+PLUMB_HOT_CODE bool
 plumb_native_memo_find(const struct plumb_native_memo *memo, const struct plumb_memo_place *at,
                        plumb_id *node)
 {

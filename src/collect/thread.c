@@ -226,6 +226,8 @@ thread_new(void)
 		sizeof(void *) * PLUMB_PYTHON_MAX,
 		sizeof(struct plumb_range_site) * PLUMB_RANGE_SITES,
 		sizeof(plumb_id) * PLUMB_CALL_NAMES,
+		sizeof(plumb_id) * PLUMB_ENGINE_TYPES,
+		sizeof(struct plumb_backward_entry) * PLUMB_BACKWARD_ENTRIES,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -252,6 +254,8 @@ thread_new(void)
 	thread->chain = (void *)(memory + offsets[12]);
 	thread->sites = (void *)(memory + offsets[13]);
 	thread->call_names = (void *)(memory + offsets[14]);
+	thread->engine_names = (void *)(memory + offsets[15]);
+	thread->backward = (void *)(memory + offsets[16]);
 	thread->generation = plumb_generation;
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
@@ -418,25 +422,25 @@ static const uint8_t source_of[PLUMB_CALLBACK_KINDS] = {
 	[PLUMB_CALLBACK_MEMORY] = PLUMB_SOURCE_MEMORY,
 };
 
-struct plumb_thread *
+PLUMB_HOT_CODE struct plumb_thread *
 plumb_enter(enum plumb_callback_kind kind)
 {
 	return enter(kind, false, source_of[kind]);
 }
 
-struct plumb_thread *
+PLUMB_HOT_CODE struct plumb_thread *
 plumb_enter_of(enum plumb_callback_kind kind, enum plumb_source source)
 {
 	return enter(kind, false, source);
 }
 
-struct plumb_thread *
+PLUMB_HOT_CODE struct plumb_thread *
 plumb_enter_paused(enum plumb_callback_kind kind)
 {
 	return enter(kind, true, 0);
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_leave(struct plumb_thread *thread)
 {
 	if (plumb_unlikely(thread->callback_start)) {

@@ -17,6 +17,8 @@
 #define PLUMB_OPERATORS_MAX 16384u     /* nested operators on one thread */
 #define PLUMB_PYTHON_MAX 131072u       /* nested Python frames on one thread */
 #define PLUMB_RANGES_MAX 4096u         /* nested ranges on one thread; see range.c */
+#define PLUMB_BACKWARD_ENTRIES 2048u   /* backward work by forward context */
+#define PLUMB_ENGINE_TYPES 1024u       /* of autograd nodes; see torch_lean.c */
 #define PLUMB_NAME_CACHE 512u          /* operator names by pointer */
 #define PLUMB_RANGE_SITES 512u         /* ranges by the name's pointer */
 #define PLUMB_LOCATION_SETS 4096u      /* Python locations by code object and instruction, … */
@@ -83,11 +85,14 @@ struct plumb_open_range {
  * because a walk reads one for each frame. */
 struct plumb_python_entry {
 	const void *code;
-	const void *object; /* the module that it calls; NULL: none, or it is called further out */
+	const void *frame; /* where it was met last; only a hint: it may be gone */
 	int32_t lasti;
 	plumb_id parent, node;
-	uint32_t generation;
+	uint32_t generation : 31;
+	uint32_t is_call : 1; /* it calls a module, see module.h, that is not called further out */
 };
+#define PLUMB_PYTHON_GENERATION 0x7fffffffu
+_Static_assert(sizeof(struct plumb_python_entry) == 32, "two in a cache line");
 
 struct plumb_python_location {
 	const void *code;
@@ -107,6 +112,15 @@ struct plumb_range_site {
 	plumb_id parent, node; /* node 0: not looked for yet */
 };
 _Static_assert(sizeof(struct plumb_range_site) == 32, "never in two cache lines");
+
+/* Backward work NAME of a FORWARD operator, called from CALLER, below the engine's frame: one look
+ * instead of one for each frame and one for the origin. */
+struct plumb_backward_entry {
+	plumb_id forward, caller, engine_name, name;
+	plumb_id engine, node; /* node 0: free */
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct plumb_backward_entry) == 32, "never in two cache lines");
 
 struct plumb_name_entry {
 	const char *pointer;
@@ -172,7 +186,8 @@ struct plumb_thread {
 	uint64_t waited;      /* ns of waiting told so far */
 
 	struct plumb_name_entry *names;
-	plumb_id *call_names; /* see plumb_call_name */
+	plumb_id *call_names;   /* see plumb_call_name */
+	plumb_id *engine_names; /* of engine frames, by the node's type */
 	struct plumb_id_table strings;
 	struct plumb_id_table origins; /* ORIGIN records, by node and origin */
 	struct plumb_id_table memory;  /* MEMORY records, by node and pool */
@@ -188,6 +203,7 @@ struct plumb_thread {
 
 	struct plumb_forward_ring *forward;
 	_Atomic uint32_t backward_context; /* where this thread called backward last */
+	struct plumb_backward_entry *backward;
 	plumb_id caller; /* engine threads: who called the backward pass they run */
 
 	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */

@@ -25,7 +25,7 @@ plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	return id;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_name(struct plumb_thread *thread, const char *name)
 {
 	struct plumb_name_entry *entry =
@@ -129,7 +129,7 @@ find_or_make(struct plumb_thread *thread, plumb_id parent, const struct plumb_ke
 	return id;
 }
 
-plumb_id
+PLUMB_HOT_CODE plumb_id
 plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
 	return find_or_make(thread, parent, key, hash_of(parent, key), NULL);
@@ -198,7 +198,7 @@ observe(struct plumb_thread *thread, plumb_id node_id, uint32_t metric, plumb_id
 	*first = plumb_region_id(region, value);
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
               int64_t x)
 {
@@ -212,7 +212,7 @@ plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
 	observe(thread, node, metric, track, x, times, true);
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_prefetch_values(struct plumb_thread *thread, plumb_id node)
 {
 	if (!node || node == PLUMB_LOST)
@@ -225,7 +225,7 @@ plumb_prefetch_values(struct plumb_thread *thread, plumb_id node)
 	__builtin_prefetch(value + 64, 1);
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
              enum plumb_origin_kind kind)
 {

@@ -50,7 +50,7 @@ put_paused(struct plumb_gpu_activity *activity, uint64_t correlation)
 	plumb_launch_put(activity->launches, correlation, &launch);
 }
 
-struct plumb_thread *
+PLUMB_HOT_CODE struct plumb_thread *
 plumb_gpu_call_begin(struct plumb_gpu_activity *activity, unsigned kind, uint64_t correlation)
 {
 	enum plumb_source source = kind <= PLUMB_CALL_SET ? PLUMB_SOURCE_LAUNCH : 0;
@@ -63,7 +63,7 @@ plumb_gpu_call_begin(struct plumb_gpu_activity *activity, unsigned kind, uint64_
 	return thread;
 }
 
-struct plumb_gpu_call *
+PLUMB_HOT_CODE struct plumb_gpu_call *
 plumb_gpu_call_enter(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                      unsigned kind, plumb_id name, uint64_t correlation)
 {
@@ -115,13 +115,13 @@ plumb_gpu_call_current(void)
 
 /* ---- end ---- */
 
-struct plumb_thread *
+PLUMB_HOT_CODE struct plumb_thread *
 plumb_gpu_call_end(void)
 {
 	return pending.depth ? plumb_enter_paused(PLUMB_CALLBACK_GPU) : NULL;
 }
 
-struct plumb_gpu_call *
+PLUMB_HOT_CODE struct plumb_gpu_call *
 plumb_gpu_call_leave(uint64_t correlation)
 {
 	while (pending.depth && pending.calls[pending.depth - 1].correlation != correlation)
@@ -129,7 +129,7 @@ plumb_gpu_call_leave(uint64_t correlation)
 	return pending.depth ? &pending.calls[--pending.depth] : NULL;
 }
 
-bool
+PLUMB_HOT_CODE bool
 plumb_gpu_call_count(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                      unsigned kind, const struct plumb_gpu_call *call, bool succeeded)
 {

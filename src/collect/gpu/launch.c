@@ -126,7 +126,7 @@ mark_launch(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
 	return true;
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
                  const struct plumb_ring_launch *launch)
 {

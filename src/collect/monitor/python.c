@@ -373,7 +373,7 @@ plumb_python_state(int *minor)
 	return thread_state();
 }
 
-const void *
+PLUMB_HOT_CODE const void *
 plumb_python_top(void)
 {
 	const char *ts, *top;

@@ -30,14 +30,21 @@ plumb_python_lasti(const struct plumb_python_path *path, const char *frame, uint
 	return (int64_t)plumb_python_int(frame, path->instruction) * path->scale;
 }
 
+/* Whether FRAME is none of the program's but the interpreter's own. */
+static inline bool
+plumb_python_is_internal(const struct plumb_python_path *path, const char *frame)
+{
+	return path->interpreter_frames &&
+	       (unsigned char)frame[path->owner] >= PLUMB_PYTHON_OWNER_INTERNAL;
+}
+
 /* Whether FRAME may be one that the program itself would see, and if so, where it is. Reads nothing
  * but the frame. */
 static inline bool
 plumb_python_read(const struct plumb_python_path *path, const char *frame,
                   struct plumb_python_frame *into)
 {
-	if (path->interpreter_frames &&
-	    (unsigned char)frame[path->owner] >= PLUMB_PYTHON_OWNER_INTERNAL)
+	if (plumb_python_is_internal(path, frame))
 		return false;
 	uintptr_t code = (uintptr_t)plumb_python_pointer(frame, path->code) & ~path->tag;
 	if (__builtin_expect(!code, 0))

@@ -350,7 +350,7 @@ argument_of(const struct plumb_python_frame *frame, size_t index)
 	return value;
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_python_call(const struct plumb_python_frame *frame, struct plumb_python_call *call)
 {
 	const struct plumb_python_layout *layout = plumb_python_layout_found();

@@ -102,7 +102,7 @@ torch_enter(const void *record, void **result)
 	plumb_leave(thread);
 }
 
-static void
+PLUMB_HOT_CODE static void
 torch_exit(const void *record, void *context)
 {
 	struct plumb_ticket *ticket = context;
@@ -123,7 +123,7 @@ torch_exit(const void *record, void *context)
 /* See torch_abi.c: the result is returned in memory, by a pointer that comes first on x86-64 and in
  * x8 on AArch64. */
 #if defined(__x86_64__)
-static void *
+PLUMB_HOT_CODE static void *
 torch_start(void **result, const void *record)
 {
 	torch_enter(record, result);

@@ -27,7 +27,7 @@ is_listening(void)
 #define GET_AND_INCREMENT "_ZN2at15sequence_number17get_and_incrementEv"
 PLUMB_EXPORT uint64_t plumb_torch_sequence(void) __asm__(GET_AND_INCREMENT);
 
-static __attribute__((noinline)) void
+PLUMB_HOT_CODE static __attribute__((noinline)) void
 note_sequence(uint64_t number)
 {
 	uint64_t (*thread_number)(void) = atomic_load(&current_thread);
@@ -40,7 +40,7 @@ note_sequence(uint64_t number)
 	plumb_leave(thread);
 }
 
-uint64_t
+PLUMB_HOT_CODE uint64_t
 plumb_torch_sequence(void)
 {
 	static struct plumb_real real = { .symbol = GET_AND_INCREMENT,
@@ -119,46 +119,69 @@ spell_class(const char *mangled, char *text, size_t size)
 	return mangled[0] == 'E' && !mangled[1] && strcmp(text, "torch::autograd::PyNode");
 }
 
-/* Names of engine frames by type, written once; "" means that the type does not say it. A program
- * has a hundred types. */
-#define TYPES 1024u
+/* Engine frames by the node's type, which its table of virtual functions tells. A program has a
+ * hundred types. They are found by one cache line; each thread interns a name once. */
+#define TYPES PLUMB_ENGINE_TYPES
 static struct type {
-	_Atomic(const char *) mangled; /* NULL: free */
-	_Atomic bool ready;
-	char name[120];
+	_Atomic(const void *) vtable; /* NULL: free */
+	_Atomic(const char *) name;   /* NULL: not known yet; "": the type does not say it */
 } types[TYPES];
 
-/* The name of the engine's frame around NODE; NULL: its backward record says it. */
+/* The name of the engine's frame around a node of this type, made once. */
 static const char *
-engine_name(const void *node)
+make_name(const void *vtable)
 {
-	const void *const *vtable = *(const void *const *const *)node;
-	const char *const *info = vtable ? vtable[-1] : NULL;
-	const char *mangled = info ? info[1] : NULL, *taken = NULL;
-	if (!mangled)
-		return NULL;
-	for (uint32_t i = 0; i < TYPES; i++) {
-		struct type *type = &types[(plumb_mix((uintptr_t)mangled, 0) + i) % TYPES];
-		taken = atomic_load_explicit(&type->mangled, memory_order_relaxed);
-		if (!taken && atomic_compare_exchange_strong(&type->mangled, &taken, mangled)) {
-			const size_t prefix = sizeof PLUMB_ENGINE_PREFIX - 1;
-			if (spell_class(mangled, type->name + prefix, sizeof type->name - prefix))
-				memcpy(type->name, PLUMB_ENGINE_PREFIX, prefix);
-			else
-				type->name[0] = '\0';
-			atomic_store_explicit(&type->ready, true, memory_order_release);
-			taken = mangled;
-		}
-		if (taken == mangled)
-			return atomic_load_explicit(&type->ready, memory_order_acquire) &&
-			                       type->name[0]
-			               ? type->name
-			               : NULL;
-	}
-	return NULL;
+	static char names[TYPES][120];
+	static _Atomic uint32_t used;
+	const size_t prefix = sizeof PLUMB_ENGINE_PREFIX - 1;
+	const char *const *info = ((const void *const *)vtable)[-1];
+	const char *mangled = info ? info[1] : NULL;
+	uint32_t mine = atomic_fetch_add(&used, 1);
+	if (!mangled || mine >= TYPES ||
+	    !spell_class(mangled, names[mine] + prefix, sizeof names[mine] - prefix))
+		return "";
+	memcpy(names[mine], PLUMB_ENGINE_PREFIX, prefix);
+	return names[mine];
 }
 
-void *
+/* The number of NODE's type, from 1; 0: there are too many. *NAME as in struct type. */
+static inline uint32_t
+type_of(const void *node, const char **name)
+{
+	const void *vtable = *(const void *const *)node, *taken;
+	uint32_t at = (uint32_t)(plumb_mix((uintptr_t)vtable, 0) >> 20);
+	for (uint32_t i = 0; vtable && i < TYPES; i++) {
+		struct type *type = &types[(at + i) % TYPES];
+		taken = atomic_load_explicit(&type->vtable, memory_order_relaxed);
+		if (plumb_unlikely(!taken) &&
+		    atomic_compare_exchange_strong(&type->vtable, &taken, vtable)) {
+			atomic_store_explicit(&type->name, make_name(vtable), memory_order_release);
+			taken = vtable;
+		}
+		if (plumb_likely(taken == vtable)) {
+			*name = atomic_load_explicit(&type->name, memory_order_acquire);
+			return (at + i) % TYPES + 1;
+		}
+	}
+	*name = NULL;
+	return 0;
+}
+
+/* The interned name of the engine's frame around NODE; 0: its backward record says it. */
+static plumb_id
+engine_name(struct plumb_thread *thread, const void *node)
+{
+	const char *name;
+	uint32_t type = type_of(node, &name);
+	if (!type || !name || !name[0])
+		return 0;
+	plumb_id *known = &thread->engine_names[type - 1];
+	if (plumb_unlikely(!*known))
+		*known = plumb_intern(thread, name, strlen(name));
+	return *known;
+}
+
+PLUMB_HOT_CODE void *
 plumb_torch_evaluate_begin(struct call *call)
 {
 	static struct plumb_real real = { .symbol = EVALUATE,
@@ -171,7 +194,7 @@ plumb_torch_evaluate_begin(struct call *call)
 	if (!thread)
 		return address;
 	struct plumb_operator op = {
-		.name = call->node ? engine_name(call->node) : NULL,
+		.id = call->node ? engine_name(thread, call->node) : 0,
 		.sequence = -1,
 		.engine = true,
 		.stack = &call->ticket,
@@ -181,7 +204,7 @@ plumb_torch_evaluate_begin(struct call *call)
 	return address;
 }
 
-void
+PLUMB_HOT_CODE void
 plumb_torch_evaluate_end(struct plumb_ticket *ticket)
 {
 	struct plumb_thread *thread = ticket ? plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT) : NULL;

@@ -178,7 +178,7 @@ _Static_assert(!offsetof(cuGraphInstantiateWithFlags_params, phGraphExec) &&
                        !offsetof(cuGraphInstantiate_params, phGraphExec),
                "parameters of functions that make graphs executable");
 
-void CUPTIAPI
+PLUMB_HOT_CODE void CUPTIAPI
 plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
 	(void)data;
