@@ -12,6 +12,8 @@ import pytest
 from conftest import PLUMB, ROOT, run_command
 from plumbtest import recorded, run_program
 
+import plumb
+
 CUDA_STANDIN = ROOT / "tests" / "e2e" / "memory_standin.c"
 
 
@@ -95,6 +97,43 @@ def test_own_peaks(made, pid):
     peaks = by_line(made, "mem.peak", pid)
     assert peaks["keep"][0] == 400_000 and peaks["temporary"][0] == 500
     assert peaks["handed"][0] == 6000 and peaks["ended"][0] == 21_000
+
+
+def series_of(profile, track):
+    return [row for row in profile.memory_series if row.track == track]
+
+
+def check_series(profile):
+    """{name of the memory: its max}: each series is whole, is bounded, reaches the peak and ends with what lives."""
+    found = {}
+    for memory in profile.memory:
+        bins = series_of(profile, memory.track)
+        assert 1 <= len(bins) <= 1024
+        assert max(bin.max_bytes for bin in bins) == memory.peak_bytes
+        assert bins[-1].last_bytes == memory.live_bytes
+        for before, after in zip(bins, bins[1:]):
+            assert after.start_ns == before.start_ns + before.width_ns and after.width_ns == before.width_ns
+            assert after.min_bytes <= before.last_bytes <= after.max_bytes
+        # The peak is in the bin of its time, or in the one before: the clock of the bins ticks.
+        at = (memory.peak_ns - bins[0].start_ns) // bins[0].width_ns
+        assert memory.peak_bytes in [bins[i].max_bytes for i in range(max(0, at - 3), min(at + 1, len(bins)))]
+        found[profile.tracks[memory.track].process, profile.tracks[memory.track].name] = memory.peak_bytes
+    return found
+
+
+def test_over_time(made):
+    assert 9_400_000 in check_series(made.profile).values()
+    assert {row.max_reserved_bytes for row in made.profile.memory_series} == {None}
+
+
+def test_over_time_of_joined_profiles(made, device, tmp_path):
+    joined = tmp_path / "joined.plumb"
+    done = run_command(PLUMB, "settle", made.path, device.path, "-o", joined)
+    assert done.returncode == 0, done.stderr
+    with plumb.Profile(joined) as profile:
+        together = sorted(check_series(profile).values())
+        assert together == sorted([*check_series(made.profile).values(), *check_series(device.profile).values()])
+        assert len(profile.memory_series) == len(made.profile.memory_series) + len(device.profile.memory_series)
 
 
 def test_ledger_holds_every_event(made, pid):
@@ -200,6 +239,9 @@ def test_blocks_of_a_gpu(device):
                     ("cuda:1", 1 << 33, 1, 1, 0, 1 << 33, 1 << 34, 1 << 34),
                     ("xpu:2", 64, 1, 0, 64, 64, 128, 128),
                     ("CPU", 1050, 2, 2, 0, None, None, None)]
+    check_series(device.profile)
+    reserved = {device.profile.tracks[row.track].name: row.max_reserved_bytes for row in device.profile.memory_series}
+    assert reserved == {"cuda:0": 2097152, "cuda:1": 1 << 34, "xpu:2": 128, "CPU": None}
     # What is reported lies one call deeper than the marked line, in Library.report.
     held = {tuple(device.steps(device.node(context))[2:3]): total for context, total in
             device.profile._database.execute(

@@ -80,6 +80,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_ROWS(environment);
 	SAME_ROWS(work);
 	SAME_ROWS(series);
+	SAME_ROWS(memory_series);
 	SAME_ROWS(device_processes);
 	assert_int_equal(a->waits_count, b->waits_count);
 	for (uint32_t i = 0; i < a->waits_count; i++) {

@@ -20,12 +20,14 @@
 #include <string.h>
 
 #include "collect/live.h"
+#include "collect/monitor/memory_series.h"
 #include "collect/thread.h"
 
 struct pool {
 	uint16_t device; /* kind << 8 | index */
 	plumb_id id;
 	struct plumb_record_memory_pool *record;
+	struct plumb_record_memory_series *series; /* NULL: no room */
 	struct plumb_live live; /* address → bytes, the allocating thread's MEMORY record */
 };
 static struct pool pools[PLUMB_POOLS_MOST];
@@ -118,6 +120,9 @@ make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change)
 			pool->device = device_of(change);
 			pool->record = record;
 			pool->id = plumb_region_id(thread->arena.region, record);
+			pool->series = plumb_memory_series_new(thread, pool->id);
+			if (!pool->series)
+				plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 			atomic_store_explicit(&pools_count, count + 1, memory_order_release);
 		}
 	}
@@ -204,11 +209,13 @@ raise_peak(struct plumb_record_memory_pool *pool, uint64_t bytes)
 	return peak;
 }
 
-/* Adds BYTES, negative for a free, to what is live in POOL, after SHARE (NULL: there is none) was
- * brought up to date with the peak. False: it cannot be. */
+/* Adds BYTES, negative for a free, to what is live in OF, after SHARE (NULL: there is none) was
+ * brought up to date with the peak. CHANGE is the change that does it. False: it cannot be. */
 static bool
-change_live(struct plumb_record_memory_pool *pool, struct plumb_record_memory *share, int64_t bytes)
+change_live(const struct pool *of, struct plumb_record_memory *share, int64_t bytes,
+            const struct plumb_memory_change *change)
 {
+	struct plumb_record_memory_pool *pool = of->record;
 	uint64_t old = atomic_load_explicit(&pool->live, memory_order_acquire), new, live;
 	do {
 		live = old >> PLUMB_POOL_TAG_BITS;
@@ -223,16 +230,8 @@ change_live(struct plumb_record_memory_pool *pool, struct plumb_record_memory *s
 		new = live << PLUMB_POOL_TAG_BITS | ((old + 1) & ((1u << PLUMB_POOL_TAG_BITS) - 1));
 	} while (!atomic_compare_exchange_weak_explicit(
 		&pool->live, &old, new, memory_order_acq_rel, memory_order_acquire));
+	plumb_memory_series_note(of->series, old >> PLUMB_POOL_TAG_BITS, live, change->reserved);
 	return true;
-}
-
-static void
-raise_to(_Atomic uint64_t *word, uint64_t to)
-{
-	uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
-	while (is < to && !atomic_compare_exchange_weak_explicit(
-				  word, &is, to, memory_order_relaxed, memory_order_relaxed))
-		;
 }
 
 /* After an allocation: is it a peak, and what did the allocator say then? An allocator that keeps
@@ -245,7 +244,7 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 	uint64_t before = atomic_load_explicit(&pool->peak, memory_order_relaxed);
 	if (live > before) {
 		raise_peak(pool, live);
-		raise_to(&pool->peak_time, plumb_clock_ns());
+		plumb_memory_raise(&pool->peak_time, plumb_clock_ns());
 		atomic_store_explicit(&pool->peak_allocated, change->allocated,
 		                      memory_order_relaxed);
 		atomic_store_explicit(&pool->peak_reserved, change->reserved, memory_order_relaxed);
@@ -261,7 +260,7 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 
 static enum plumb_fate
 release_object(struct plumb_thread *thread, struct pool *pool,
-               const struct plumb_live_object *object)
+               const struct plumb_live_object *object, const struct plumb_memory_change *change)
 {
 	struct plumb_record_memory *owner = plumb_region_at(thread->arena.region, object->record);
 	struct plumb_record_memory *share = plumb_likely(object->owner == thread->arena.number)
@@ -270,11 +269,11 @@ release_object(struct plumb_thread *thread, struct pool *pool,
 	int64_t bytes = (int64_t)object->bytes;
 	atomic_fetch_sub_explicit(&owner->live, bytes, memory_order_relaxed);
 	if (plumb_unlikely(!share)) {
-		change_live(pool->record, NULL, -bytes);
+		change_live(pool, NULL, -bytes, change);
 		return thread->arena.fate;
 	}
 	plumb_sequence_begin(&share->sequence);
-	bool changed = change_live(pool->record, share, -bytes);
+	bool changed = change_live(pool, share, -bytes, change);
 	if (changed)
 		plumb_observations_add(&share->freed, bytes);
 	plumb_sequence_end(&share->sequence);
@@ -288,7 +287,7 @@ take_free(struct plumb_thread *thread, const struct plumb_memory_change *change)
 	struct plumb_live_object object;
 	if (!pool || !plumb_live_take(&pool->live, change->address, &object))
 		return PLUMB_FATE_UNKNOWN_OBJECT;
-	return release_object(thread, pool, &object);
+	return release_object(thread, pool, &object, change);
 }
 
 static enum plumb_fate
@@ -317,9 +316,9 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	if (plumb_unlikely(put == PLUMB_LIVE_FULL))
 		return PLUMB_FATE_OVERFLOWED;
 	if (plumb_unlikely(put == PLUMB_LIVE_REPLACED))
-		release_object(thread, pool, &was);
+		release_object(thread, pool, &was, change);
 	plumb_sequence_begin(&share->sequence);
-	bool changed = change_live(pool->record, share, bytes);
+	bool changed = change_live(pool, share, bytes, change);
 	if (changed) {
 		plumb_observations_add(&share->allocated, bytes);
 		int64_t live = atomic_fetch_add_explicit(&share->live, bytes, memory_order_relaxed);
