@@ -80,7 +80,6 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_ROWS(environment);
 	SAME_ROWS(work);
 	SAME_ROWS(series);
-	SAME_ROWS(memory_series);
 	SAME_ROWS(device_processes);
 	assert_int_equal(a->waits_count, b->waits_count);
 	for (uint32_t i = 0; i < a->waits_count; i++) {
@@ -112,6 +111,13 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		            c->reference_ns == d->reference_ns && c->offset_ns == d->offset_ns &&
 		            c->slope == d->slope && c->residual_ns == d->residual_ns &&
 		            c->readings == d->readings);
+	}
+	assert_int_equal(a->memory_series_count, b->memory_series_count);
+	for (uint32_t i = 0; i < a->memory_series_count; i++) {
+		const struct plumb_memory_series_bin *m = &a->memory_series[i];
+		assert_int_equal(m->track, b->memory_series[i].track);
+		assert_memory_equal(&m->start_ns, &b->memory_series[i].start_ns,
+		                    7 * sizeof m->start_ns);
 	}
 	assert_int_equal(a->memory_count, b->memory_count);
 	for (uint32_t i = 0; i < a->memory_count; i++) {
