@@ -28,6 +28,7 @@ struct plumb_served_window {
 /* Commands that bring what a profile lacks. */
 #define PLUMB_REMEDY_RUN "plumb run -- PROGRAM"
 #define PLUMB_REMEDY_TRACE "plumb run --trace -- PROGRAM"
+#define PLUMB_REMEDY_MEMORY "plumb run --memory -- PROGRAM"
 
 struct plumb_served_file {
 	const char *name;
@@ -129,6 +130,9 @@ int plumb_answer_iters(struct plumb_question *question, struct plumb_error *erro
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_devices(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_series(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_holders(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);
