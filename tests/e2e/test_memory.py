@@ -11,6 +11,7 @@ import sys
 import pytest
 from conftest import PLUMB, ROOT, run_command
 from plumbtest import recorded, run_program
+from viewing import Viewer, link_plumb, read_tables
 
 import plumb
 
@@ -281,3 +282,83 @@ def test_who_stands_in_front_of_us_is_named(standins, torch_python, tmp_path):
 def test_a_program_without_pytorch_is_left_alone(record):
     made = record(sys.executable, "-c", "print(sum(range(10)))", options=["--memory"])
     assert made.returncode == 0 and made.stdout == "45\n"
+
+
+# ---- plumb view ----
+
+@pytest.fixture(scope="module")
+def viewer(made, device, tmp_path_factory):
+    with Viewer(link_plumb(tmp_path_factory.mktemp("viewer")), made.path, device.path) as running:
+        yield running
+
+
+def table(viewer, question):
+    """The rows of an answer as dictionaries."""
+    found = json.loads(viewer.get(question))
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row)) for row in found["rows"]]
+
+
+def test_answers_have_what_the_report_has(viewer, made, pid):
+    devices = table(viewer, "memory/devices")
+    mine, = (row["memory"] for row in devices if row["pid"] == pid)
+    said = json.loads(report(made, "--json", "--top", "0"))
+    assert [(row["name"], row["peak"], row["live"], row["allocations"], row["freed"]) for row in devices] == \
+        [(row["name"], row["peak_bytes"], row["live_bytes"], row["allocations"], row["freed_bytes"]) for row in said["memory"]]
+    lines = collections.Counter()
+    for row in said["rows"]:
+        if row["memory"] == mine:
+            lines[row["user_file"], row["user_line"], "held"] += row["held_bytes"]
+            lines[row["user_file"], row["user_line"], "live"] += row["live_bytes"]
+    rows = table(viewer, f"memory/holders?memory={mine}")
+    assert {(row["file"], row["line"], what): row[what] for row in rows for what in ("held", "live") if row[what]} == \
+        {key: bytes_ for key, bytes_ in lines.items() if bytes_}
+    assert sum(row["share"] for row in rows) == pytest.approx(1) == sum(row["live_share"] for row in rows)
+
+
+@pytest.mark.parametrize("by", ["operator", "module"])
+def test_holders_by_operator_and_module(viewer, made, by):
+    """Over all processes they are the rows of the report of that metric."""
+    done = run_command(PLUMB, "report", made.path, "--by", by, "--metric", "mem.held", "--json", "--top", "0", "--unfold")
+    said = {row["name"]: row["exclusive"]["mem.held"]["sum"] for row in json.loads(done.stdout)["rows"]
+            if row["exclusive"].get("mem.held", {}).get("sum")}
+    found = collections.Counter()
+    for row in table(viewer, f"memory/holders?by={by}"):
+        found[row["name"]] += row["held"]
+    whole = sum(found.values())
+    outside = found.pop(None, 0)
+    assert {name: bytes_ for name, bytes_ in found.items() if bytes_} == said
+    assert outside + sum(said.values()) == whole == sum(memory.peak_bytes for memory in made.profile.memory)
+
+
+def test_series_in_each_format(viewer, device):
+    series = read_tables(viewer.get("memory/series?file=1"))["memory.series"]
+    assert list(series["memory"]) == sorted(series["memory"])
+    for number, memory in enumerate(device.profile.memory):
+        of = [i for i, one in enumerate(series["memory"]) if one == number]
+        bins = series_of(device.profile, memory.track)
+        assert [(series["start"][i] + device.profile.run.start_ns, series["min"][i], series["max"][i], series["last"][i],
+                 series["max_reserved"][i]) for i in of] == \
+            [(bin.start_ns, bin.min_bytes, bin.max_bytes, bin.last_bytes, bin.max_reserved_bytes) for bin in bins]
+    rows = list(csv.DictReader(io.StringIO(viewer.get("memory/series?file=1&memory=1&format=csv").decode())))
+    assert {row["memory"] for row in rows} == {"1"} and {row["max_reserved"] for row in rows} == {str(1 << 34)}
+    assert rows[0]["end"] == str(int(rows[0]["start"]) + 4_000_000)
+
+
+@pytest.mark.parametrize("question, says", [
+    ("memory/series?memory=99", "there is no memory 99; they are 0 to"),
+    ("memory/holders?by=kernel", "line|operator|module"),
+    ("memory/holders?at=peak", "at"),
+])
+def test_wrong_questions(viewer, question, says):
+    status, _, body = viewer.ask("api/1/" + question)
+    assert status == 400 and says in body.decode() and body.count(b"\n") == 1
+
+
+def test_without_the_option_the_answer_has_a_remedy(viewer, tmp_path):
+    (tmp_path / "none.py").write_text("import plumb\nwith plumb.range('step'):\n    pass\n")
+    made = run_program(sys.executable, tmp_path / "none.py", folder=tmp_path)
+    with Viewer(viewer.process.args[0], made.path) as other:
+        assert json.loads(other.get("about"))["has"]["memory"] is False
+        status, _, body = other.ask("api/1/memory/devices")
+        assert status == 404 and json.loads(body)["remedy"] == "plumb run --memory -- PROGRAM"

@@ -6,4 +6,5 @@ import "./timeline/page";
 import "./iterations";
 import "./kernels";
 import "./layers";
+import "./memory";
 import "./compare";
