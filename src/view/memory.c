@@ -389,7 +389,7 @@ plumb_memory_answer(const struct plumb_profile *profile, const struct plumb_memo
 		                  "no allocations were recorded; record them with plumb run "
 		                  "--memory");
 	if (query->one && query->memory >= profile->memory_count)
-		return plumb_fail(error, PLUMB_EUSAGE, "there is no memory %u; they are 0 to %u",
+		return plumb_fail(error, PLUMB_EUSAGE, "memory %u does not exist; use 0 to %u",
 		                  query->memory, profile->memory_count - 1);
 	if (asked.by != PLUMB_BY_OPERATOR && asked.by != PLUMB_BY_MODULE)
 		asked.by = PLUMB_BY_USER_LINE;

@@ -346,7 +346,7 @@ def test_series_in_each_format(viewer, device):
 
 
 @pytest.mark.parametrize("question, says", [
-    ("memory/series?memory=99", "there is no memory 99; they are 0 to"),
+    ("memory/series?memory=99", "memory 99 does not exist; use 0 to"),
     ("memory/holders?by=kernel", "line|operator|module"),
     ("memory/holders?at=peak", "at"),
 ])
