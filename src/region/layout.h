@@ -576,6 +576,9 @@ _Static_assert(sizeof(struct plumb_record_gpu_lines) == 24, "GPU lines");
 #define PLUMB_POOL_UNTOLD UINT64_MAX
 #define PLUMB_POOL_MOST (1ull << 46) /* bytes live in one */
 #define PLUMB_POOLS_MOST 64u         /* in a region */
+/* In head.flags: what the driver handed out in a GPU context. `ordinal` is the GPU runtime's number
+ * of the context, as STREAM records have it, and no MEMORY record is of it. */
+#define PLUMB_POOL_DRIVER 1u
 struct plumb_record_memory_pool {
 	struct plumb_record head;
 	plumb_id name;         /* "CPU", "cuda:0" */

@@ -288,10 +288,11 @@ add_memory(struct onefile *page, const struct plumb_served_file *file, const cha
 {
 	static const char *const groups[] = { "line", "operator", "module" };
 	char note[80];
+	uint32_t count = plumb_memories_count(file->whole);
 	int code = add(page, "memory/devices", NULL, error, "%s", number);
 
 	snprintf(note, sizeof note, "it has at most the %d largest rows", ROWS_MOST);
-	for (uint32_t m = 0; !code && m < file->whole->memory_count && m < MEMORIES_MOST; m++) {
+	for (uint32_t m = 0; !code && m < count && m < MEMORIES_MOST; m++) {
 		code = add(page, "memory/series", NULL, error, "%s&memory=%" PRIu32, number, m);
 		for (size_t g = 0; !code && g < sizeof groups / sizeof *groups; g++)
 			code = add(page, "memory/holders", note, error,

@@ -31,13 +31,36 @@ device_of(struct plumb_settle_region *region, uint32_t ordinal)
 	return PLUMB_NONE;
 }
 
+/* The GPU whose streams are of CONTEXT, as the GPU runtime numbers it. */
+static uint32_t
+device_of_context(struct plumb_settle_region *region, uint32_t context)
+{
+	const struct plumb_record *record;
+	uint64_t cursor = 0;
+
+	while ((record = plumb_region_next(region->reader, &cursor))) {
+		const struct plumb_record_stream *stream = (const void *)record;
+		if (record->type == PLUMB_RECORD_STREAM && record->length >= sizeof *stream &&
+		    stream->context == context)
+			return plumb_settle_device(region, stream->device);
+	}
+	return PLUMB_NONE;
+}
+
+static bool
+is_of_driver(const struct plumb_record_memory_pool *record)
+{
+	return record->head.flags & PLUMB_POOL_DRIVER;
+}
+
 uint32_t
 plumb_settle_pool(struct plumb_settle_region *region, const struct plumb_record_memory_pool *record)
 {
 	struct plumb_track track = {
 		.kind = PLUMB_TRACK_MEMORY,
 		.process = region->process,
-		.device = device_of(region, record->ordinal),
+		.device = is_of_driver(record) ? device_of_context(region, record->ordinal)
+		                               : device_of(region, record->ordinal),
 		.name = plumb_settle_string(region, record->name),
 		.tid = PLUMB_UNKNOWN,
 		.stream = PLUMB_UNKNOWN,
@@ -334,6 +357,8 @@ plumb_settle_memories(struct plumb_settle_region *region)
 		add_number(region, share, PLUMB_METRIC_MEM_HELD, share->held);
 		add_number(region, share, PLUMB_METRIC_MEM_PEAK, share->peak);
 	}
+	/* Who holds what the driver handed out is not known, so it has no row. */
 	for (uint32_t i = 0; i < region->pools.count; i++)
-		add_pool(region, &region->pools.items[i]);
+		if (!is_of_driver(region->pools.items[i].record))
+			add_pool(region, &region->pools.items[i]);
 }

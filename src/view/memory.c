@@ -16,6 +16,84 @@
 #include "view/report.h"
 #include "view/view.h"
 
+/* ---- the memories ---- */
+
+/* What allocators handed out of a device, or what the driver did, which has no row in `memory`. */
+struct memory_of {
+	uint32_t track;
+	const struct plumb_memory *row; /* NULL: of the driver */
+};
+
+/* Malloced; NULL: no memory. */
+static struct memory_of *
+list_memories(const struct plumb_profile *p, uint32_t *count)
+{
+	struct memory_of *list =
+		calloc((size_t)p->memory_count + p->tracks_count + 1u, sizeof *list);
+	unsigned char *listed = calloc(p->tracks_count + 1u, 1);
+
+	*count = 0;
+	for (uint32_t m = 0; list && listed && m < p->memory_count; m++) {
+		list[(*count)++] = (struct memory_of){ p->memory[m].track, &p->memory[m] };
+		listed[p->memory[m].track] = 1;
+	}
+	for (uint32_t i = 0; list && listed && i < p->memory_series_count; i++) {
+		uint32_t track = p->memory_series[i].track;
+
+		if (!listed[track])
+			list[(*count)++] = (struct memory_of){ track, NULL };
+		listed[track] = 1;
+	}
+	if (!listed) {
+		free(list);
+		list = NULL;
+	}
+	free(listed);
+	return list;
+}
+
+uint32_t
+plumb_memories_count(const struct plumb_profile *profile)
+{
+	uint32_t count;
+	struct memory_of *list = list_memories(profile, &count);
+
+	free(list);
+	return count;
+}
+
+/* The row of MEMORY; of the driver as far as its series tells. */
+static struct plumb_memory
+row_of(const struct plumb_profile *p, const struct memory_of *memory)
+{
+	struct plumb_memory row = {
+		.track = memory->track,
+		.peak_bytes = PLUMB_UNKNOWN,
+		.peak_ns = PLUMB_UNKNOWN,
+		.allocations = PLUMB_UNKNOWN,
+		.allocated_bytes = PLUMB_UNKNOWN,
+		.frees = PLUMB_UNKNOWN,
+		.freed_bytes = PLUMB_UNKNOWN,
+		.live_bytes = PLUMB_UNKNOWN,
+		.peak_allocated_bytes = PLUMB_UNKNOWN,
+		.peak_reserved_bytes = PLUMB_UNKNOWN,
+		.most_reserved_bytes = PLUMB_UNKNOWN,
+	};
+
+	if (memory->row)
+		return *memory->row;
+	for (uint32_t i = 0; i < p->memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &p->memory_series[i];
+
+		if (bin->track != memory->track)
+			continue;
+		if (bin->max_bytes > row.peak_bytes)
+			row.peak_bytes = bin->max_bytes;
+		row.live_bytes = bin->last_bytes;
+	}
+	return row;
+}
+
 /* ---- times ---- */
 
 struct clock {
@@ -47,13 +125,13 @@ clock_of(const struct plumb_profile *p)
 	return clock;
 }
 
-/* TIME of the process of MEMORY, since the start; PLUMB_UNKNOWN. */
+/* TIME of the process of TRACK, since the start; PLUMB_UNKNOWN. */
 static int64_t
-time_since(const struct clock *clock, const struct plumb_memory *memory, int64_t time)
+time_since(const struct clock *clock, uint32_t track, int64_t time)
 {
 	int64_t since;
 
-	time = host_time(clock, clock->profile->tracks[memory->track].process, time);
+	time = host_time(clock, clock->profile->tracks[track].process, time);
 	if (time == PLUMB_UNKNOWN || clock->base_ns == PLUMB_UNKNOWN ||
 	    __builtin_sub_overflow(time, clock->base_ns, &since))
 		return PLUMB_UNKNOWN;
@@ -75,33 +153,42 @@ add_columns(struct plumb_answer *a, const struct column *columns, size_t count)
 /* ---- devices ---- */
 
 static void
-add_device(const struct clock *clock, uint32_t m, struct plumb_answer *a)
+add_numbers(const struct clock *clock, const struct plumb_memory *row, struct plumb_answer *a)
+{
+	plumb_answer_integer(a, row->peak_bytes);
+	plumb_answer_integer(a, time_since(clock, row->track, row->peak_ns));
+	plumb_answer_integer(a, row->live_bytes);
+	plumb_answer_integer(a, row->allocations);
+	plumb_answer_integer(a, row->allocated_bytes);
+	plumb_answer_integer(a, row->frees);
+	plumb_answer_integer(a, row->freed_bytes);
+	plumb_answer_integer(a, row->peak_allocated_bytes);
+	plumb_answer_integer(a, row->peak_reserved_bytes);
+	plumb_answer_integer(a, row->most_reserved_bytes);
+}
+
+static void
+add_device(const struct clock *clock, uint32_t m, const struct memory_of *memory,
+           struct plumb_answer *a)
 {
 	const struct plumb_profile *p = clock->profile;
-	const struct plumb_memory *memory = &p->memory[m];
-	struct plumb_report_device at = plumb_report_device(p, memory);
+	struct plumb_memory row = row_of(p, memory);
+	struct plumb_report_device at = plumb_report_device(p, &row);
+	const struct plumb_process *process = at.process;
 
 	plumb_answer_integer(a, m);
+	plumb_answer_text(a, memory->row ? "tensors" : "driver");
 	plumb_answer_text(a, at.name);
 	plumb_answer_integer(a, at.device ? at.device - p->devices : PLUMB_UNKNOWN);
 	plumb_answer_text(a, at.device ? plumb_text(p, at.device->name) : NULL);
 	plumb_answer_integer(a, at.device ? at.device->memory_bytes : PLUMB_UNKNOWN);
-	plumb_answer_integer(a, at.process ? at.process->pid : PLUMB_UNKNOWN);
-	plumb_answer_integer(a, at.process ? at.process->rank : PLUMB_UNKNOWN);
+	plumb_answer_integer(a, process ? process->pid : PLUMB_UNKNOWN);
+	plumb_answer_integer(a, process ? process->rank : PLUMB_UNKNOWN);
 	plumb_answer_integer(
-		a, time_since(clock, memory, at.process ? at.process->start_ns : PLUMB_UNKNOWN));
+		a, time_since(clock, row.track, process ? process->start_ns : PLUMB_UNKNOWN));
 	plumb_answer_integer(
-		a, time_since(clock, memory, at.process ? at.process->end_ns : PLUMB_UNKNOWN));
-	plumb_answer_integer(a, memory->peak_bytes);
-	plumb_answer_integer(a, time_since(clock, memory, memory->peak_ns));
-	plumb_answer_integer(a, memory->live_bytes);
-	plumb_answer_integer(a, memory->allocations);
-	plumb_answer_integer(a, memory->allocated_bytes);
-	plumb_answer_integer(a, memory->frees);
-	plumb_answer_integer(a, memory->freed_bytes);
-	plumb_answer_integer(a, memory->peak_allocated_bytes);
-	plumb_answer_integer(a, memory->peak_reserved_bytes);
-	plumb_answer_integer(a, memory->most_reserved_bytes);
+		a, time_since(clock, row.track, process ? process->end_ns : PLUMB_UNKNOWN));
+	add_numbers(clock, &row, a);
 	plumb_answer_truth(a, !clock->of_day);
 }
 
@@ -110,6 +197,7 @@ add_device_columns(struct plumb_answer *a)
 {
 	static const struct column columns[] = {
 		{ "memory", NULL },
+		{ "kind", NULL },
 		{ "name", NULL },
 		{ "device", NULL },
 		{ "model", NULL },
@@ -139,7 +227,7 @@ add_device_columns(struct plumb_answer *a)
 /* ---- over time ---- */
 
 static void
-add_series(const struct clock *clock, uint32_t m, struct plumb_answer *a)
+add_series(const struct clock *clock, uint32_t m, uint32_t track, struct plumb_answer *a)
 {
 	const struct plumb_profile *p = clock->profile;
 
@@ -147,13 +235,13 @@ add_series(const struct clock *clock, uint32_t m, struct plumb_answer *a)
 		const struct plumb_memory_series_bin *bin = &p->memory_series[i];
 		int64_t end;
 
-		if (bin->track != p->memory[m].track)
+		if (bin->track != track)
 			continue;
 		if (__builtin_add_overflow(bin->start_ns, bin->width_ns, &end))
 			end = PLUMB_UNKNOWN;
 		plumb_answer_integer(a, m);
-		plumb_answer_integer(a, time_since(clock, &p->memory[m], bin->start_ns));
-		plumb_answer_integer(a, time_since(clock, &p->memory[m], end));
+		plumb_answer_integer(a, time_since(clock, track, bin->start_ns));
+		plumb_answer_integer(a, time_since(clock, track, end));
 		plumb_answer_integer(a, bin->min_bytes);
 		plumb_answer_integer(a, bin->max_bytes);
 		plumb_answer_integer(a, bin->last_bytes);
@@ -211,7 +299,7 @@ stat_of(struct holder *holder, uint32_t metric)
 }
 
 static void
-take_values(struct holders *h, uint32_t m)
+take_values(struct holders *h, uint32_t track)
 {
 	const struct plumb_profile *p = h->profile;
 	struct holder none;
@@ -223,7 +311,7 @@ take_values(struct holders *h, uint32_t m)
 		struct plumb_stat stat;
 		uint32_t row;
 
-		if (v->track != p->memory[m].track || !stat_of(&none, v->metric))
+		if (v->track != track || !stat_of(&none, v->metric))
 			continue;
 		stat = plumb_value_stat(v);
 		row = plumb_grouping_owner(h->grouping, v->context);
@@ -261,9 +349,9 @@ add_place(const struct holders *h, uint32_t r, struct plumb_answer *a)
 }
 
 static void
-add_holder(const struct holders *h, uint32_t m, uint32_t r, struct plumb_answer *a)
+add_holder(const struct holders *h, uint32_t m, const struct plumb_memory *memory, uint32_t r,
+           struct plumb_answer *a)
 {
-	const struct plumb_memory *memory = &h->profile->memory[m];
 	const struct holder *holder = &h->items[r];
 	int64_t live = live_of(holder);
 
@@ -281,11 +369,12 @@ add_holder(const struct holders *h, uint32_t m, uint32_t r, struct plumb_answer 
 
 /* Those of memory M, the one with the most at the peak or at the end first. */
 static void
-add_holders(struct holders *h, uint32_t m, struct plumb_answer *a)
+add_holders(struct holders *h, uint32_t m, const struct plumb_memory *memory,
+            struct plumb_answer *a)
 {
 	uint32_t kept = 0;
 
-	take_values(h, m);
+	take_values(h, memory->track);
 	for (uint32_t r = 0; r < h->count; r++) {
 		const struct holder *holder = &h->items[r];
 		int64_t live = live_of(holder);
@@ -298,7 +387,7 @@ add_holders(struct holders *h, uint32_t m, struct plumb_answer *a)
 	}
 	plumb_sort(h->order, h->spare, kept);
 	for (uint32_t i = 0; i < kept && (!h->query->top || i < h->query->top); i++)
-		add_holder(h, m, h->order[i].index, a);
+		add_holder(h, m, memory, h->order[i].index, a);
 }
 
 static void
@@ -355,25 +444,40 @@ make_holders(struct holders *h, struct plumb_error *error)
 /* ---- the whole ---- */
 
 static void
-add_rows(const struct plumb_memory_query *query, const struct clock *clock, struct holders *holders,
+add_rows(const struct plumb_memory_query *query, const struct clock *clock,
+         const struct memory_of *memories, uint32_t count, struct holders *holders,
          struct plumb_answer *a)
 {
-	uint32_t from = query->one ? query->memory : 0;
-	uint32_t to = query->one ? from + 1 : clock->profile->memory_count;
+	uint32_t from = query->one ? query->memory : 0, to = query->one ? from + 1 : count;
 
 	for (uint32_t m = from; m < to; m++) {
 		if (query->table == PLUMB_MEMORY_DEVICES)
-			add_device(clock, m, a);
+			add_device(clock, m, &memories[m], a);
 		else if (query->table == PLUMB_MEMORY_SERIES)
-			add_series(clock, m, a);
-		else
-			add_holders(holders, m, a);
+			add_series(clock, m, memories[m].track, a);
+		else if (memories[m].row)
+			add_holders(holders, m, memories[m].row, a);
 	}
 }
 
-int
-plumb_memory_answer(const struct plumb_profile *profile, const struct plumb_memory_query *query,
-                    struct plumb_answer *answer, struct plumb_error *error)
+/* Can QUERY be answered? COUNT: how many memories there are. */
+static int
+check_query(const struct plumb_memory_query *query, uint32_t count, struct plumb_error *error)
+{
+	if (!count)
+		return plumb_fail(error, PLUMB_EEMPTY,
+		                  "no allocations were recorded; record them with plumb run "
+		                  "--memory");
+	if (query->one && query->memory >= count)
+		return plumb_fail(error, PLUMB_EUSAGE, "memory %u does not exist; use 0 to %u",
+		                  query->memory, count - 1);
+	return 0;
+}
+
+static int
+make_answer(const struct plumb_profile *profile, const struct plumb_memory_query *query,
+            const struct memory_of *memories, uint32_t count, struct plumb_answer *answer,
+            struct plumb_error *error)
 {
 	static void (*const columns[PLUMB_MEMORY_TABLES])(struct plumb_answer *) = {
 		[PLUMB_MEMORY_DEVICES] = add_device_columns,
@@ -384,23 +488,31 @@ plumb_memory_answer(const struct plumb_profile *profile, const struct plumb_memo
 	struct holders holders = { .profile = profile, .query = &asked };
 	struct clock clock = clock_of(profile);
 
-	if (!profile->memory_count)
-		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "no allocations were recorded; record them with plumb run "
-		                  "--memory");
-	if (query->one && query->memory >= profile->memory_count)
-		return plumb_fail(error, PLUMB_EUSAGE, "memory %u does not exist; use 0 to %u",
-		                  query->memory, profile->memory_count - 1);
 	if (asked.by != PLUMB_BY_OPERATOR && asked.by != PLUMB_BY_MODULE)
 		asked.by = PLUMB_BY_USER_LINE;
 	if (query->table == PLUMB_MEMORY_HOLDERS && make_holders(&holders, error) < 0)
 		return error->code;
 	*answer = (struct plumb_answer){ 0 };
 	columns[query->table](answer);
-	add_rows(&asked, &clock, &holders, answer);
+	add_rows(&asked, &clock, memories, count, &holders, answer);
 	if (query->table == PLUMB_MEMORY_HOLDERS)
 		free_holders(&holders);
 	return plumb_answer_end(answer, error);
+}
+
+int
+plumb_memory_answer(const struct plumb_profile *profile, const struct plumb_memory_query *query,
+                    struct plumb_answer *answer, struct plumb_error *error)
+{
+	uint32_t count;
+	struct memory_of *memories = list_memories(profile, &count);
+	int code = memories ? check_query(query, count, error)
+	                    : plumb_fail_memory(error, "for who holds memory");
+
+	if (!code)
+		code = make_answer(profile, query, memories, count, answer, error);
+	free(memories);
+	return code;
 }
 
 int

@@ -6,7 +6,9 @@
  *	struct plumb_answer holders;
  *	if (plumb_memory_answer(&profile, &query, &holders, &error) < 0) …
  *
- * A memory is that of a device in one process; its number is its place in the profile. Times count
+ * A memory is what a framework's allocators handed out of a device in one process; these are
+ * numbered by their place in the profile. After them come those that the driver handed out: who
+ * holds these is not known. Times count
  * from the start of the run, as those of timelines do. Of several hosts they count from the start
  * of the first process, by the time of day.
  */
@@ -34,6 +36,9 @@ struct plumb_memory_query {
 	uint32_t top;          /* of holders: so many of each memory, those with the most; 0: all */
 	const char *user_code; /* the rule that tells your code, or NULL */
 };
+
+/* How many memories PROFILE has. */
+uint32_t plumb_memories_count(const struct plumb_profile *profile);
 
 /* PLUMB_EEMPTY: no allocations were recorded. PLUMB_EUSAGE: there is no such memory, or a broken
  * rule. A profile may have no series; then that table has no rows. */

@@ -318,6 +318,25 @@ case_series(const char *folder)
 	return 3;
 }
 
+/* The driver's memory of two contexts, which nobody holds. */
+static int
+case_driver(const char *folder)
+{
+	struct plumb_record_device gpu = { .ordinal = 0, .uuid = { 1 } };
+	(void)folder;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_gpu_device *device = plumb_gpu_device_new(thread, &gpu, "Some GPU");
+	plumb_gpu_stream(thread, device, 7, 0);
+	plumb_memory_driver(thread, 7, 5000);
+	plumb_memory_driver(thread, 7, 3000);
+	plumb_memory_driver(thread, 7, -5000);
+	plumb_memory_driver(thread, 8, 100);
+	plumb_memory_driver(thread, 8, -200); /* more than there is: refused */
+	plumb_leave(thread);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10);
+	return 0;
+}
+
 static int listened;
 static void
 listen(const struct plumb_memory_change *c)
@@ -361,7 +380,7 @@ static const struct {
 } cases[] = {
 	{ "truth", case_truth },     { "threads", case_threads }, { "killed", case_killed },
 	{ "full", case_full },       { "device", case_device },   { "listener", case_listener },
-	{ "forgets", case_forgets }, { "series", case_series },
+	{ "forgets", case_forgets }, { "series", case_series },   { "driver", case_driver },
 };
 
 /* ---- running a case and settling it ---- */
@@ -547,6 +566,26 @@ test_killed(void **state)
 	for (uint32_t i = 0; i < profile.memory_series_count; i++)
 		assert_true(profile.memory_series[i].max_bytes <= memory->peak_bytes);
 	assert_true(profile.memory_series_count > 0);
+}
+
+static void
+test_driver(void **state)
+{
+	static const int64_t max[] = { 8000, 100, 10 }, last[] = { 3000, 100, 10 };
+	(void)state;
+	assert_int_equal(run_case("driver"), 0);
+	assert_int_equal(profile.memory_count, 1);
+	check_series(0, 10);
+	assert_int_equal(profile.memory_series_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plumb_memory_series_bin *bin = &profile.memory_series[i];
+		const struct plumb_track *track = &profile.tracks[bin->track];
+		assert_string_equal(plumb_text(&profile, track->name), i < 2 ? "driver" : "CPU");
+		assert_int_equal(track->device, i ? PLUMB_NONE : 0); /* no stream is of context 8 */
+		assert_int_equal(bin->max_bytes, max[i]);
+		assert_int_equal(bin->last_bytes, last[i]);
+	}
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT), 1);
 }
 
 static void
@@ -751,6 +790,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_device, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listener, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_driver, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_series, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_hand, setup, teardown),
 	};

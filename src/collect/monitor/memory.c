@@ -24,12 +24,13 @@
 #include "collect/thread.h"
 
 struct pool {
-	uint16_t device; /* kind << 8 | index */
+	uint64_t device; /* kind << 8 | index, or OF_DRIVER | context */
 	plumb_id id;
 	struct plumb_record_memory_pool *record;
 	struct plumb_record_memory_series *series; /* NULL: no room */
 	struct plumb_live live; /* address → bytes, the allocating thread's MEMORY record */
 };
+#define OF_DRIVER (UINT64_C(1) << 32)
 static struct pool pools[PLUMB_POOLS_MOST];
 static _Atomic uint32_t pools_count;
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* a device's first allocation */
@@ -39,10 +40,10 @@ static void (*_Atomic memory_listener)(const struct plumb_memory_change *);
 
 /* ---- pools ---- */
 
-static uint16_t
+static uint64_t
 device_of(const struct plumb_memory_change *change)
 {
-	return (uint16_t)(change->device_kind << 8 | change->device_index);
+	return (uint64_t)change->device_kind << 8 | change->device_index;
 }
 
 const char *
@@ -78,11 +79,13 @@ name_device(const struct plumb_memory_change *change, char *name, size_t size)
 		         change->device_index);
 }
 
+/* The record of the pool of CHANGE's device; CHANGE is NULL: of the driver in a context. */
 static struct plumb_record_memory_pool *
-pool_record(struct plumb_thread *thread, const struct plumb_memory_change *change)
+pool_record(struct plumb_thread *thread, const struct plumb_memory_change *change, uint64_t device)
 {
-	char name[40];
-	name_device(change, name, sizeof name);
+	char name[40] = "driver";
+	if (change)
+		name_device(change, name, sizeof name);
 	plumb_id text = plumb_intern(thread, name, strlen(name));
 	struct plumb_record_memory_pool *record =
 		text ? plumb_arena_append(&thread->arena, PLUMB_RECORD_MEMORY_POOL, sizeof *record)
@@ -90,15 +93,20 @@ pool_record(struct plumb_thread *thread, const struct plumb_memory_change *chang
 	if (!record)
 		return NULL;
 	record->name = text;
-	record->ordinal =
-		change->device_kind == PLUMB_MEMORY_CUDA ? change->device_index : UINT32_MAX;
+	if (change) {
+		bool is_gpu = change->device_kind == PLUMB_MEMORY_CUDA;
+		record->ordinal = is_gpu ? change->device_index : UINT32_MAX;
+	} else {
+		record->head.flags = PLUMB_POOL_DRIVER;
+		record->ordinal = (uint32_t)device;
+	}
 	record->peak_allocated = record->peak_reserved = record->most_reserved = PLUMB_POOL_UNTOLD;
 	plumb_arena_commit(&thread->arena, record);
 	return record;
 }
 
 static struct pool *
-find_pool(uint16_t device)
+find_pool(uint64_t device)
 {
 	uint32_t count = atomic_load_explicit(&pools_count, memory_order_acquire);
 	for (uint32_t i = 0; i < count; i++)
@@ -108,16 +116,16 @@ find_pool(uint16_t device)
 }
 
 static __attribute__((noinline)) struct pool *
-make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change)
+make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change, uint64_t device)
 {
 	pthread_mutex_lock(&pools_lock);
-	struct pool *pool = find_pool(device_of(change));
+	struct pool *pool = find_pool(device);
 	uint32_t count = atomic_load_explicit(&pools_count, memory_order_relaxed);
 	if (!pool && count < PLUMB_POOLS_MOST) {
-		struct plumb_record_memory_pool *record = pool_record(thread, change);
+		struct plumb_record_memory_pool *record = pool_record(thread, change, device);
 		if (record) {
 			pool = &pools[count];
-			pool->device = device_of(change);
+			pool->device = device;
 			pool->record = record;
 			pool->id = plumb_region_id(thread->arena.region, record);
 			pool->series = plumb_memory_series_new(thread, pool->id);
@@ -294,8 +302,9 @@ static enum plumb_fate
 take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *change)
 {
 	enum plumb_fate fate = PLUMB_FATE_ATTRIBUTED;
-	struct pool *pool = find_pool(device_of(change));
-	if (plumb_unlikely(!pool) && !(pool = make_pool(thread, change)))
+	uint64_t device = device_of(change);
+	struct pool *pool = find_pool(device);
+	if (plumb_unlikely(!pool) && !(pool = make_pool(thread, change, device)))
 		return thread->arena.fate ? thread->arena.fate : PLUMB_FATE_OVERFLOWED;
 	plumb_id node = plumb_context_current(thread);
 	struct plumb_record_memory *share =
@@ -361,6 +370,24 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, fate, 1);
 	plumb_leave(thread);
+}
+
+void
+plumb_memory_driver(struct plumb_thread *thread, uint32_t context, int64_t bytes)
+{
+	static const struct plumb_memory_change untold = { .allocated = PLUMB_POOL_UNTOLD,
+		                                           .reserved = PLUMB_POOL_UNTOLD };
+	uint64_t device = OF_DRIVER | context;
+	struct pool *pool = find_pool(device);
+	if (!(atomic_load_explicit(&plumb_memory_wanted, memory_order_relaxed) &
+	      PLUMB_MEMORY_RECORD))
+		return;
+	if (!pool && !(pool = make_pool(thread, NULL, device))) {
+		plumb_count(thread, PLUMB_SOURCE_REGION, PLUMB_FATE_OVERFLOWED, 1);
+		return;
+	}
+	if (!change_live(pool, NULL, bytes, &untold))
+		plumb_count(thread, PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
 }
 
 /* ---- life ---- */

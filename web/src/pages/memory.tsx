@@ -21,6 +21,8 @@ function reader(table: JsonTable): (row: number, name: string) => Cell {
 
 interface Device {
 	memory: number;
+	/** What the driver handed out, to allocators or anybody else: who holds it is not known. */
+	isOfDriver: boolean;
 	name: string;
 	model: string | null;
 	pid: number | null;
@@ -38,14 +40,14 @@ function readDevices(table: JsonTable): Device[] {
 	const cell = reader(table);
 	return table.rows.map((_, row) => {
 		const number = (name: string) => cell(row, name) as number | null, text = (name: string) => (cell(row, name) === null ? null : visible(String(cell(row, name))));
-		return { memory: number("memory") ?? row, name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
+		return { memory: number("memory") ?? row, isOfDriver: cell(row, "kind") === "driver", name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
 			start: number("start"), end: number("end"), peak: number("peak"), peakAt: number("peak_at"), live: number("live"),
 			isOnTimeline: cell(row, "on_timeline") === true, number };
 	});
 }
 
 function deviceWords(device: Device): string {
-	return [device.name, device.model, device.rank === null ? null : `rank ${device.rank}`, device.pid === null ? null : `process ${device.pid}`].filter(Boolean).join(", ");
+	return [device.isOfDriver ? "all of the driver" : device.name, device.model, device.rank === null ? null : `rank ${device.rank}`, device.pid === null ? null : `process ${device.pid}`].filter(Boolean).join(", ");
 }
 
 function MemoryPage() {
@@ -55,9 +57,9 @@ function MemoryPage() {
 	return <div class="page"><h1 class="unseen">Memory</h1><Waiting loaded={loaded}>{(devices) => <Shown devices={devices} query={query} />}</Waiting></div>;
 }
 
-/** GPUs first, then what holds the most. */
+/** Tensors of GPUs first, then the driver's memory, then the CPU; of these what holds the most. */
 function usual(devices: Device[]): Device {
-	const weight = (device: Device) => (device.name === "CPU" ? 0 : 2 ** 60) + (device.peak ?? 0);
+	const weight = (device: Device) => (device.name === "CPU" ? 0 : device.isOfDriver ? 2 ** 60 : 2 ** 61) + Math.min(device.peak ?? 0, 2 ** 59);
 	return devices.reduce((best, device) => (weight(device) > weight(best) ? device : best), devices[0] as Device);
 }
 
@@ -72,12 +74,16 @@ function Shown({ devices, query }: { devices: Device[]; query: Query }) {
 		</div>}
 		<Facts device={device} />
 		<div class="over-time"><Chart key={device.memory} device={device} query={asked} /></div>
-		<Holders device={device} query={asked} />
+		{device.isOfDriver ? <DriverNote /> : <Holders device={device} query={asked} />}
 	</>;
 }
 
 function Facts({ device }: { device: Device }) {
 	const taken = device.number("peak_reserved"), used = device.number("peak_allocated"), size = device.number("size");
+	if (device.isOfDriver) {
+		return <p class="summary">{deviceWords(device)}: the driver handed out at most <strong>{amount(device.peak, "byte")}</strong>{size !== null && ` of ${amount(size, "byte")}`} at
+			once, to allocators of frameworks and to everything else in the process. At the end, <strong>{amount(device.live, "byte")}</strong> were still handed out.</p>;
+	}
 	const unused = taken !== null && used !== null && used <= taken ? `, of which ${amount(taken - used, "byte")} (${percent((taken - used) / taken)}) were unused` : "";
 	return (
 		<p class="summary">
@@ -88,6 +94,12 @@ function Facts({ device }: { device: Device }) {
 				: `At the peak, the allocator had reserved ${amount(taken, "byte")}${unused}; at most it reserved ${amount(device.number("max_reserved"), "byte")}.`}
 		</p>
 	);
+}
+
+function DriverNote() {
+	const app = useApp();
+	return <p class="notice">Who holds this memory at its peak is unknown: plumb counts where the driver handed it out.{" "}
+		<a href={app.link("flame", { metric: "gpu.alloc_bytes", window: "all" })}>Show that in the flame graph</a></p>;
 }
 
 // ---- over time ----
