@@ -3,12 +3,13 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from web.browser import PLUMB, ROOT, WEB
+from web.browser import BUILD, PLUMB, ROOT, WEB
 from web.test_pages import TRAIN, loaded, until
 
 MIB = 1 << 20
@@ -23,6 +24,19 @@ def recording(tmp_path_factory):
     done = subprocess.run([PLUMB, "run", "--memory", "--no-gpu", "-o", folder / "memory.plumb", "--", sys.executable, PROGRAM, folder / "libstandin.so"],
                           check=True, capture_output=True, text=True, timeout=60)
     return folder / "memory.plumb", [int(word) for word in done.stdout.split()[:3]]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """A profile of a loop with iterations, whose only memory is the driver's."""
+    if not (BUILD / "mock/launcher.so").exists():
+        pytest.exit("the stand-in driver is not built: run make mock first", returncode=2)
+    folder, mock = tmp_path_factory.mktemp("driver"), BUILD / "mock/13.0"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(mock), "PLUMB_MOCK": "", "MOCK_LAUNCHER": str(BUILD / "mock/launcher.so"),
+                   "MOCK_CUPTI": str(next(mock.glob("libcupti.so.*")))}
+    subprocess.run([PLUMB, "run", "--memory", "--trace", "-o", folder / "driver.plumb", "--", sys.executable, ROOT / "tests/e2e/programs/driver_memory.py"],
+                   check=True, capture_output=True, timeout=60, env=environment)
+    return folder / "driver.plumb"
 
 
 @pytest.fixture
@@ -170,6 +184,25 @@ def test_narrow_window(open_page, viewers, recording, picture):
     assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
     chart, tools = page.locator("figure").bounding_box(), page.locator(".holders").bounding_box()
     assert chart["y"] + chart["height"] <= tools["y"], "they overlap"
+
+
+def test_memory_of_the_driver_and_iterations(open_page, viewers, driver, picture):
+    page = open_page(f"{viewers(driver)}#1/memory")
+    loaded(page)
+    page.wait_for_selector("text=iterations")
+    picture(page, "memory-driver")
+    text = page.inner_text("main")
+    assert "the driver handed out at most 4.00 MiB" in text and "At the end, 3.00 MiB" in text
+    assert "Who holds this memory at its peak is unknown" in text and page.locator("table").count() == 0
+    page.get_by_role("application").focus()
+    page.keyboard.press("Home")
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("ArrowRight")
+        seen.add(readout(page).split("iteration ")[1] if "iteration " in readout(page) else None)
+    assert {"1", "2", "3"} < seen
+    page.get_by_role("link", name="Show that in the flame graph").click()
+    until(page, "location.hash.includes('metric=gpu.alloc_bytes') && document.querySelector('main').innerText.includes('33.0 MiB')")
 
 
 def test_without_memory_it_says_how_to_record_it(open_page, viewers):

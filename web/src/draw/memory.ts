@@ -184,7 +184,7 @@ function drawBands(context: CanvasRenderingContext2D, view: MemoryView, x: (time
 		const number = bands.number[at] as number, a = x(start), b = x(end);
 		context.fillStyle = palette.line;
 		context.globalAlpha = number % 2 ? 0.26 : 0.1;
-		context.fillRect(a, TOP, Math.max(1, b - a), floor - TOP);
+		context.fillRect(a, 2, Math.max(1, b - a), floor - 2);
 		context.globalAlpha = 1;
 		context.fillStyle = palette.quiet;
 		context.textAlign = "left";

@@ -47,7 +47,7 @@ function readDevices(table: JsonTable): Device[] {
 }
 
 function deviceWords(device: Device): string {
-	return [device.isOfDriver ? "all of the driver" : device.name, device.model, device.rank === null ? null : `rank ${device.rank}`, device.pid === null ? null : `process ${device.pid}`].filter(Boolean).join(", ");
+	return [device.isOfDriver ? "GPU driver" : device.name, device.model, device.rank === null ? null : `rank ${device.rank}`, device.pid === null ? null : `process ${device.pid}`].filter(Boolean).join(", ");
 }
 
 function MemoryPage() {
@@ -240,8 +240,19 @@ function words(series: Series, at: number, bands: Bands | null = null): string {
 	const [start, min, max, last, reserved] = [series.start, series.min, series.max, series.last, series.maxReserved].map((column) => column[at] as number) as
 		[number, number, number, number, number];
 	const allocated = min === max ? `${amount(max, "byte")} allocated` : `${amount(min, "byte")} to ${amount(max, "byte")} allocated, ${amount(last, "byte")} at the interval's end`;
-	const band = bands ? bands.start.findIndex((from, index) => from <= start && start < (bands.end[index] as number)) : -1;
+	const band = bands ? iterationAt(bands, start) : -1;
 	return `${timeWords(start, (series.end[at] as number) - start)}: ${allocated}${Number.isNaN(reserved) ? "" : `; ${amount(reserved, "byte")} reserved`}${band < 0 ? "" : `; iteration ${bands?.number[band]}`}`;
+}
+
+/** The iteration that began last before a time; -1 before the first one and after the last one. */
+function iterationAt(bands: Bands, time: number): number {
+	let low = 0, high = bands.start.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((bands.start[middle] as number) > time) high = middle;
+		else low = middle + 1;
+	}
+	return low > 0 && (low < bands.start.length || time < (bands.end[low - 1] as number)) ? low - 1 : -1;
 }
 
 // ---- holders ----
