@@ -22,7 +22,11 @@
 struct memory_of {
 	uint32_t track;
 	const struct plumb_memory *row; /* NULL: of the driver */
+	uint32_t from, to;              /* rows of `memory_series` that have all of its own */
 };
+
+/* Each memory is looked for in all values, so a query for all has a bound. */
+#define ALL_MOST 256
 
 /* Malloced; NULL: no memory. */
 static struct memory_of *
@@ -30,19 +34,23 @@ list_memories(const struct plumb_profile *p, uint32_t *count)
 {
 	struct memory_of *list =
 		calloc((size_t)p->memory_count + p->tracks_count + 1u, sizeof *list);
-	unsigned char *listed = calloc(p->tracks_count + 1u, 1);
+	uint32_t *listed = calloc(p->tracks_count + 1u, sizeof *listed); /* 1 + its place */
 
 	*count = 0;
 	for (uint32_t m = 0; list && listed && m < p->memory_count; m++) {
-		list[(*count)++] = (struct memory_of){ p->memory[m].track, &p->memory[m] };
-		listed[p->memory[m].track] = 1;
+		list[(*count)++] = (struct memory_of){ p->memory[m].track, &p->memory[m], 0, 0 };
+		listed[p->memory[m].track] = *count;
 	}
 	for (uint32_t i = 0; list && listed && i < p->memory_series_count; i++) {
 		uint32_t track = p->memory_series[i].track;
 
-		if (!listed[track])
-			list[(*count)++] = (struct memory_of){ track, NULL };
-		listed[track] = 1;
+		if (!listed[track]) {
+			list[(*count)++] = (struct memory_of){ track, NULL, 0, 0 };
+			listed[track] = *count;
+		}
+		if (!list[listed[track] - 1].to)
+			list[listed[track] - 1].from = i;
+		list[listed[track] - 1].to = i + 1;
 	}
 	if (!listed) {
 		free(list);
@@ -82,7 +90,7 @@ row_of(const struct plumb_profile *p, const struct memory_of *memory)
 
 	if (memory->row)
 		return *memory->row;
-	for (uint32_t i = 0; i < p->memory_series_count; i++) {
+	for (uint32_t i = memory->from; i < memory->to; i++) {
 		const struct plumb_memory_series_bin *bin = &p->memory_series[i];
 
 		if (bin->track != memory->track)
@@ -227,11 +235,13 @@ add_device_columns(struct plumb_answer *a)
 /* ---- over time ---- */
 
 static void
-add_series(const struct clock *clock, uint32_t m, uint32_t track, struct plumb_answer *a)
+add_series(const struct clock *clock, uint32_t m, const struct memory_of *memory,
+           struct plumb_answer *a)
 {
 	const struct plumb_profile *p = clock->profile;
+	uint32_t track = memory->track;
 
-	for (uint32_t i = 0; i < p->memory_series_count; i++) {
+	for (uint32_t i = memory->from; i < memory->to; i++) {
 		const struct plumb_memory_series_bin *bin = &p->memory_series[i];
 		int64_t end;
 
@@ -454,7 +464,7 @@ add_rows(const struct plumb_memory_query *query, const struct clock *clock,
 		if (query->table == PLUMB_MEMORY_DEVICES)
 			add_device(clock, m, &memories[m], a);
 		else if (query->table == PLUMB_MEMORY_SERIES)
-			add_series(clock, m, memories[m].track, a);
+			add_series(clock, m, &memories[m], a);
 		else if (memories[m].row)
 			add_holders(holders, m, memories[m].row, a);
 	}
@@ -471,6 +481,10 @@ check_query(const struct plumb_memory_query *query, uint32_t count, struct plumb
 	if (query->one && query->memory >= count)
 		return plumb_fail(error, PLUMB_EUSAGE, "memory %u does not exist; use 0 to %u",
 		                  query->memory, count - 1);
+	if (!query->one && count > ALL_MOST && query->table != PLUMB_MEMORY_DEVICES)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "there are %u memories; name one of them, 0 to %u", count,
+		                  count - 1);
 	return 0;
 }
 

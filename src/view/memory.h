@@ -40,8 +40,9 @@ struct plumb_memory_query {
 /* How many memories PROFILE has. */
 uint32_t plumb_memories_count(const struct plumb_profile *profile);
 
-/* PLUMB_EEMPTY: no allocations were recorded. PLUMB_EUSAGE: there is no such memory, or a broken
- * rule. A profile may have no series; then that table has no rows. */
+/* PLUMB_EEMPTY: no allocations were recorded. PLUMB_EUSAGE: there is no such memory, all of too
+ * many are asked for, or a broken rule. A profile may have no series: then that table has no
+ * rows. */
 int plumb_memory_answer(const struct plumb_profile *profile, const struct plumb_memory_query *query,
                         struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
 
