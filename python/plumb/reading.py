@@ -27,7 +27,7 @@ NEWEST_SCHEMA = 5
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
     "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_processes", "devices",
-    "environment", "findings", "frames", "ledger", "memory", "metrics", "origins", "processes", "run", "series",
+    "environment", "findings", "frames", "ledger", "memory", "memory_series", "metrics", "origins", "processes", "run", "series",
     "span_chunks", "tracks", "variants", "waits", "windows", "window_stretches", "window_values", "window_variants",
     "window_devices"))
 STEPS_AT_ONCE, STEPS_LEAST, STEPS_OF_BYTE = 10000, 50000000, 64  # of SQLite's machine, for one query
@@ -316,6 +316,15 @@ class Profile:
         """The memory of devices (a list of Memory), recorded with --memory. The share of each context is in
         the metrics mem.held, mem.peak, mem.alloc and mem.free."""
         return self._rows("memory", Memory) if self._schema >= 2 else []
+
+    @property
+    def memory_series(self) -> list[Row]:
+        """What was live over time: rows with track, start_ns, width_ns, min_bytes, max_bytes, last_bytes,
+        max_reserved_bytes, last_reserved_bytes (None: the allocator does not say it). Empty for a file without
+        them."""
+        there = self._query("has_memory_series", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
+                            "'memory_series'", Row)
+        return self._rows("memory_series", Row) if there else []
 
     @property
     def code_objects(self) -> list[CodeObject]:

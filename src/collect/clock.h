@@ -44,6 +44,16 @@ plumb_ticks(void)
 #endif
 }
 
+/* The time at the kernel's last tick, which is at most 1 to 10 ms ago. Unlike the other clocks it
+ * does not hold up the processor: 4 ns instead of 20 among other work. */
+static inline uint64_t
+plumb_clock_coarse_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 /* Nanoseconds between two readings; 0 when they went backwards. */
 static inline uint64_t
 plumb_ticks_between(uint64_t start, uint64_t end)

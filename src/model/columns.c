@@ -314,6 +314,19 @@ static const struct plumb_row_column memory_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_memory_series_bin
+static const struct plumb_row_column memory_series_columns[] = {
+	{ ID("track", track, TRACKS), .order = 1 },
+	{ CELL("start_ns", NUMBER, start_ns), .order = 2 },
+	{ CELL("width_ns", NUMBER, width_ns) },
+	{ CELL("min_bytes", NUMBER, min_bytes) },
+	{ CELL("max_bytes", NUMBER, max_bytes) },
+	{ CELL("last_bytes", NUMBER, last_bytes) },
+	{ CELL("max_reserved_bytes", INT, max_reserved_bytes) },
+	{ CELL("last_reserved_bytes", INT, last_reserved_bytes) },
+};
+#undef ROW
+
 #define ROW struct plumb_device_process
 static const struct plumb_row_column device_processes_columns[] = {
 	{ ID("device", device, DEVICES), .order = 1 },

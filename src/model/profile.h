@@ -292,6 +292,15 @@ struct plumb_series_bin {
 	int64_t busy_ns, kernels, copies;
 };
 
+/* What was live of a track of kind memory over time, and at the end of the bin (`last`). Reserved
+ * is what the allocator had taken from the device; PLUMB_UNKNOWN if it keeps no account. */
+struct plumb_memory_series_bin {
+	uint32_t track;
+	int64_t start_ns, width_ns;
+	int64_t min_bytes, max_bytes, last_bytes;
+	int64_t max_reserved_bytes, last_reserved_bytes;
+};
+
 /* Who waited for GPU work, by the recording (synchronisation records). TRACK, a thread or stream,
  * waited for the stream AWAITED, PLUMB_NONE: every stream of DEVICE (PLUMB_NONE: of any). CALL and
  * AFTER are correlations in TRACK's process: of the driver call that waited, or made the stream
@@ -407,6 +416,8 @@ struct plumb_run {
 	T(CODE_OBJECTS, "code_objects", struct plumb_code_object, code_objects)                    \
 	T(SERIES, "series", struct plumb_series_bin, series)                                       \
 	T(MEMORY, "memory", struct plumb_memory, memory, .since = 2)                               \
+	T(MEMORY_SERIES, "memory_series", struct plumb_memory_series_bin, memory_series,           \
+	  .since = 5, .may_lack = true)                                                            \
 	T(DEVICE_PROCESSES, "device_processes", struct plumb_device_process, device_processes,     \
 	  .since = 2)                                                                              \
 	T(WAITS, "waits", struct plumb_wait, waits, .since = 3)                                    \

@@ -415,6 +415,21 @@ cut_series(struct cut *cut)
 }
 
 static int
+cut_memory_series(struct cut *cut)
+{
+	int code = PLUMB_OK;
+
+	for (uint32_t i = 0; !code && i < cut->from->memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &cut->from->memory_series[i];
+		int64_t middle;
+		if (!__builtin_add_overflow(bin->start_ns, bin->width_ns / 2, &middle) &&
+		    track_is_within(cut, bin->track, middle))
+			code = add_row(cut, PLUMB_TABLE_MEMORY_SERIES, bin);
+	}
+	return code;
+}
+
+static int
 cut_memory(struct cut *cut)
 {
 	int code = PLUMB_OK;
@@ -524,6 +539,7 @@ static int (*const cuts[PLUMB_TABLES])(struct cut *cut) = {
 	[PLUMB_TABLE_FINDINGS] = drop_rows,
 	[PLUMB_TABLE_SERIES] = cut_series,
 	[PLUMB_TABLE_MEMORY] = cut_memory,
+	[PLUMB_TABLE_MEMORY_SERIES] = cut_memory_series,
 	[PLUMB_TABLE_DEVICE_PROCESSES] = cut_device_processes,
 	[PLUMB_TABLE_COLLECTIVES] = cut_collectives,
 	[PLUMB_TABLE_WINDOWS] = drop_rows,

@@ -125,6 +125,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_MEMORY = 24,
 	PLUMB_RECORD_MEMORY_POOL = 25,
 	PLUMB_RECORD_GPU_LINES = 26,
+	PLUMB_RECORD_MEMORY_SERIES = 27,
 };
 
 struct plumb_record {
@@ -575,6 +576,9 @@ _Static_assert(sizeof(struct plumb_record_gpu_lines) == 24, "GPU lines");
 #define PLUMB_POOL_UNTOLD UINT64_MAX
 #define PLUMB_POOL_MOST (1ull << 46) /* bytes live in one */
 #define PLUMB_POOLS_MOST 64u         /* in a region */
+/* In head.flags: what the driver handed out in a GPU context. `ordinal` is the GPU runtime's number
+ * of the context, as STREAM records have it, and no MEMORY record is of it. */
+#define PLUMB_POOL_DRIVER 1u
 struct plumb_record_memory_pool {
 	struct plumb_record head;
 	plumb_id name;         /* "CPU", "cuda:0" */
@@ -609,5 +613,37 @@ struct plumb_record_memory {
 	int64_t peak;         /* the greatest `live` */
 };
 _Static_assert(sizeof(struct plumb_record_memory) == 152, "memory");
+
+/*
+ * What was live in a pool over time: at most PLUMB_MEMORY_BINS bins, whose width doubles when they
+ * no longer reach. Bin i covers [start + i*width, start + (i+1)*width). It has the least and the
+ * greatest of what was live then, and what was live at its end; likewise of what the allocator had
+ * taken from the device (`reserved`), as it said with its last change. UNTOLD: nothing changed in
+ * the bin, or the allocator keeps no account. Times are those of the kernel's ticks, 1 to 10 ms.
+ *
+ * Bin `open` is the newest. What it has so far is in `now`, which all threads update; who comes
+ * after `edge` first closes it.
+ */
+#define PLUMB_MEMORY_BINS 1024
+struct plumb_memory_bin {
+	uint64_t least, most, last;
+	uint64_t most_reserved, last_reserved;
+};
+struct plumb_record_memory_series {
+	struct plumb_record head;
+	plumb_id pool;
+	_Atomic uint32_t sequence;
+	_Atomic uint64_t edge; /* its end; UINT64_MAX: a thread is closing it */
+	struct {
+		_Atomic uint64_t least, most;
+		_Atomic uint64_t most_reserved, last_reserved;
+	} now;
+	uint64_t start, width; /* ns */
+	uint32_t open;
+	uint32_t pad;
+	struct plumb_memory_bin bins[PLUMB_MEMORY_BINS];
+};
+_Static_assert(sizeof(struct plumb_record_memory_series) == 80 + 40 * PLUMB_MEMORY_BINS,
+               "memory over time");
 
 #endif

@@ -30,6 +30,7 @@ struct plumb_served_window {
 #define PLUMB_REMEDY_RUN "plumb run -- PROGRAM"
 #define PLUMB_REMEDY_TRACE "plumb run --trace -- PROGRAM"
 #define PLUMB_REMEDY_RANKS "plumb run -- torchrun --nproc-per-node 2 PROGRAM"
+#define PLUMB_REMEDY_MEMORY "plumb run --memory -- PROGRAM"
 
 struct plumb_served_file {
 	const char *name;
@@ -135,6 +136,9 @@ int plumb_answer_explain(struct plumb_question *question, struct plumb_error *er
 int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_devices(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_series(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_memory_holders(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);

@@ -27,6 +27,7 @@
 #define FLAME_WIDTH 8000 /* pixels */
 #define BOXES_MOST 100000
 #define TIMELINE_WIDTH 8000 /* pixels */
+#define MEMORIES_MOST 64    /* of devices and processes */
 
 struct entry {
 	char *key;   /* the canonical query, without what a page does not choose by */
@@ -278,6 +279,27 @@ add_timeline(struct onefile *page, const char *number, struct plumb_error *error
 	return code;
 }
 
+/* Of each memory, up to a number; the page shows one at a time. */
+static int
+add_memory(struct onefile *page, const struct plumb_served_file *file, const char *number,
+           struct plumb_error *error)
+{
+	static const char *const groups[] = { "line", "operator", "module" };
+	char note[80];
+	uint32_t count = plumb_memories_count(file->whole);
+	int code = add(page, "memory/devices", NULL, error, "%s", number);
+
+	snprintf(note, sizeof note, "it has at most the %d largest rows", ROWS_MOST);
+	for (uint32_t m = 0; !code && m < count && m < MEMORIES_MOST; m++) {
+		code = add(page, "memory/series", NULL, error, "%s&memory=%" PRIu32, number, m);
+		for (size_t g = 0; !code && g < sizeof groups / sizeof *groups; g++)
+			code = add(page, "memory/holders", note, error,
+			           "%s&memory=%" PRIu32 "&by=%s&top=%d", number, m, groups[g],
+			           ROWS_MOST);
+	}
+	return code;
+}
+
 static int
 add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
            const char *window, struct plumb_error *error)
@@ -312,6 +334,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 			           plumb_tables_kinds[k].id);
 	if (!code)
 		code = add_timeline(page, number, error);
+	if (!code)
+		code = add_memory(page, file, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

@@ -131,6 +131,24 @@ static const struct plumb_query_key frame_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key memories_keys[] = { PLUMB_KEY_FILE, ALL_FORMATS, { 0 } };
+
+static const struct plumb_query_key memory_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	{ "memory", PLUMB_QUERY_NUMBER },
+	{ 0 },
+};
+
+static const struct plumb_query_key holders_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "memory", PLUMB_QUERY_NUMBER },
+	{ "by", PLUMB_QUERY_CHOICE, .choices = "line|operator|module", .fallback = "line" },
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ 0 },
+};
+
 static const struct plumb_query_key lanes_keys[] = {
 	PLUMB_KEY_FILE,
 	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
@@ -169,6 +187,12 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "ranks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, ranks_keys, plumb_answer_ranks },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
 	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },
+	{ "memory/devices", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, memories_keys,
+	  plumb_answer_memory_devices },
+	{ "memory/series", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, memory_keys,
+	  plumb_answer_memory_series },
+	{ "memory/holders", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, holders_keys,
+	  plumb_answer_memory_holders },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,

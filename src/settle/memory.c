@@ -31,13 +31,36 @@ device_of(struct plumb_settle_region *region, uint32_t ordinal)
 	return PLUMB_NONE;
 }
 
+/* The GPU whose streams are of CONTEXT, as the GPU runtime numbers it. */
+static uint32_t
+device_of_context(struct plumb_settle_region *region, uint32_t context)
+{
+	const struct plumb_record *record;
+	uint64_t cursor = 0;
+
+	while ((record = plumb_region_next(region->reader, &cursor))) {
+		const struct plumb_record_stream *stream = (const void *)record;
+		if (record->type == PLUMB_RECORD_STREAM && record->length >= sizeof *stream &&
+		    stream->context == context)
+			return plumb_settle_device(region, stream->device);
+	}
+	return PLUMB_NONE;
+}
+
+static bool
+is_of_driver(const struct plumb_record_memory_pool *record)
+{
+	return record->head.flags & PLUMB_POOL_DRIVER;
+}
+
 uint32_t
 plumb_settle_pool(struct plumb_settle_region *region, const struct plumb_record_memory_pool *record)
 {
 	struct plumb_track track = {
 		.kind = PLUMB_TRACK_MEMORY,
 		.process = region->process,
-		.device = device_of(region, record->ordinal),
+		.device = is_of_driver(record) ? device_of_context(region, record->ordinal)
+		                               : device_of(region, record->ordinal),
 		.name = plumb_settle_string(region, record->name),
 		.tid = PLUMB_UNKNOWN,
 		.stream = PLUMB_UNKNOWN,
@@ -170,6 +193,98 @@ plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_recor
 	region->settler->captured++;
 }
 
+/* ---- over time ---- */
+
+static int64_t
+told_number(uint64_t number)
+{
+	return number == PLUMB_POOL_UNTOLD ? PLUMB_UNKNOWN : plumb_settle_number(number);
+}
+
+/* Bin I, to which the open one adds what it has so far. */
+static struct plumb_memory_bin
+series_bin(const struct plumb_record_memory_series *record, uint32_t i, uint64_t live)
+{
+	struct plumb_memory_bin bin = record->bins[i];
+	uint64_t least = atomic_load(&record->now.least), most = atomic_load(&record->now.most);
+	uint64_t reserved = atomic_load(&record->now.most_reserved);
+
+	if (i != record->open)
+		return bin;
+	/* The newest change may not have been noted yet. */
+	least = live < least ? live : least;
+	most = live > most ? live : most;
+	bin.least = least < bin.least ? least : bin.least;
+	bin.most = bin.last == PLUMB_POOL_UNTOLD || most > bin.most ? most : bin.most;
+	bin.last = live;
+	bin.last_reserved = atomic_load(&record->now.last_reserved);
+	if (bin.most_reserved == PLUMB_POOL_UNTOLD ||
+	    (reserved != PLUMB_POOL_UNTOLD && reserved > bin.most_reserved))
+		bin.most_reserved = reserved;
+	return bin;
+}
+
+static bool
+is_bin(const struct plumb_memory_bin *bin)
+{
+	return bin->least <= bin->last && bin->last <= bin->most && bin->most <= PLUMB_POOL_MOST;
+}
+
+/* The rows of RECORD. In a bin without a change, all stays as it was. False: they end with one that
+ * cannot be true. */
+static bool
+add_series(struct plumb_settle_region *region, const struct plumb_record_memory_series *record,
+           const struct plumb_settle_pool *pool, int64_t start)
+{
+	uint64_t live = atomic_load(&pool->record->live) >> PLUMB_POOL_TAG_BITS;
+	struct plumb_memory_bin bin = { 0, 0, 0, PLUMB_POOL_UNTOLD, PLUMB_POOL_UNTOLD };
+
+	for (uint32_t i = 0; i <= record->open; i++) {
+		struct plumb_memory_bin next = series_bin(record, i, live);
+
+		if (next.last == PLUMB_POOL_UNTOLD)
+			next = (struct plumb_memory_bin){ bin.last, bin.last, bin.last,
+				                          bin.last_reserved, bin.last_reserved };
+		if (!is_bin(&next))
+			return false;
+		bin = next;
+		plumb_builder_memory_series(
+			region->settler->builder,
+			&(struct plumb_memory_series_bin){
+				.track = pool->track,
+				.start_ns = start + i * (int64_t)record->width,
+				.width_ns = (int64_t)record->width,
+				.min_bytes = (int64_t)bin.least,
+				.max_bytes = (int64_t)bin.most,
+				.last_bytes = (int64_t)bin.last,
+				.max_reserved_bytes = told_number(bin.most_reserved),
+				.last_reserved_bytes = told_number(bin.last_reserved),
+			});
+	}
+	return true;
+}
+
+void
+plumb_settle_memory_series(struct plumb_settle_region *region,
+                           const struct plumb_record_memory_series *record)
+{
+	uint32_t track = plumb_settle_track(region, record->pool);
+	const struct plumb_settle_pool *pool = pool_of(region, track);
+	int64_t start = plumb_settle_number(record->start), reach;
+
+	if (atomic_load_explicit(&record->sequence, memory_order_relaxed) & 1) {
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_TORN, "memory over time",
+		                   1);
+		return;
+	}
+	if (!pool || start == PLUMB_UNKNOWN || record->open >= PLUMB_MEMORY_BINS ||
+	    !record->width || record->width > INT64_MAX / (PLUMB_MEMORY_BINS + 1) ||
+	    __builtin_add_overflow(start, (int64_t)record->width * PLUMB_MEMORY_BINS, &reach) ||
+	    !add_series(region, record, pool, start))
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
+		                   "memory over time", 1);
+}
+
 /* ---- the end ---- */
 
 static void
@@ -200,12 +315,6 @@ add_number(struct plumb_settle_region *region, const struct plumb_settle_share_o
 
 	if (number)
 		add_stat(region, share, metric, &one);
-}
-
-static int64_t
-told_number(uint64_t number)
-{
-	return number == PLUMB_POOL_UNTOLD ? PLUMB_UNKNOWN : plumb_settle_number(number);
 }
 
 static void
@@ -248,6 +357,8 @@ plumb_settle_memories(struct plumb_settle_region *region)
 		add_number(region, share, PLUMB_METRIC_MEM_HELD, share->held);
 		add_number(region, share, PLUMB_METRIC_MEM_PEAK, share->peak);
 	}
+	/* Who holds what the driver handed out is not known, so it has no row. */
 	for (uint32_t i = 0; i < region->pools.count; i++)
-		add_pool(region, &region->pools.items[i]);
+		if (!is_of_driver(region->pools.items[i].record))
+			add_pool(region, &region->pools.items[i]);
 }

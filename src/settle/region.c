@@ -52,6 +52,8 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(SERIES, struct plumb_record_series, plumb_settle_series(region, it));
 	CASE(MEMORY, struct plumb_record_memory, plumb_settle_memory(region, it));
 	CASE(MEMORY_POOL, struct plumb_record_memory_pool, plumb_settle_track(region, id));
+	CASE(MEMORY_SERIES, struct plumb_record_memory_series,
+	     plumb_settle_memory_series(region, it));
 	CASE(GPU_LINES, struct plumb_record_gpu_lines, plumb_settle_gpu_lines(region, it));
 	CASE(OVERHEAD, struct plumb_record_overhead, plumb_settle_overhead(region, it));
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));

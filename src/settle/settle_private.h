@@ -362,6 +362,8 @@ uint32_t plumb_settle_pool(struct plumb_settle_region *region,
                            const struct plumb_record_memory_pool *record);
 void
 plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_record_memory *record);
+void plumb_settle_memory_series(struct plumb_settle_region *region,
+                                const struct plumb_record_memory_series *record);
 /* At the region's end: what all threads did together. */
 void plumb_settle_memories(struct plumb_settle_region *region);
 /* ---- spans.c ---- */

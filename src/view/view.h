@@ -26,6 +26,7 @@
 #include "view/findings.h"
 #include "view/flame.h"
 #include "view/iters.h"
+#include "view/memory.h"
 #include "view/render.h"
 #include "view/report.h"
 #include "view/tables.h"
@@ -79,6 +80,11 @@ int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_fla
 int plumb_view_timeline(const struct plumb_profile *profile,
                         const struct plumb_timeline_query *query, enum plumb_view_format format,
                         FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Memory over time, and who holds it: one table, which the query names. */
+int plumb_view_memory(const struct plumb_profile *profile, const struct plumb_memory_query *query,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* ---- the same for callers that have made the value ---- */
 

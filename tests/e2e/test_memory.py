@@ -11,6 +11,9 @@ import sys
 import pytest
 from conftest import PLUMB, ROOT, run_command
 from plumbtest import recorded, run_program
+from viewing import Viewer, link_plumb, read_tables
+
+import plumb
 
 CUDA_STANDIN = ROOT / "tests" / "e2e" / "memory_standin.c"
 
@@ -95,6 +98,43 @@ def test_own_peaks(made, pid):
     peaks = by_line(made, "mem.peak", pid)
     assert peaks["keep"][0] == 400_000 and peaks["temporary"][0] == 500
     assert peaks["handed"][0] == 6000 and peaks["ended"][0] == 21_000
+
+
+def series_of(profile, track):
+    return [row for row in profile.memory_series if row.track == track]
+
+
+def check_series(profile):
+    """{name of the memory: its max}: each series is whole, is bounded, reaches the peak and ends with what lives."""
+    found = {}
+    for memory in profile.memory:
+        bins = series_of(profile, memory.track)
+        assert 1 <= len(bins) <= 1024
+        assert max(bin.max_bytes for bin in bins) == memory.peak_bytes
+        assert bins[-1].last_bytes == memory.live_bytes
+        for before, after in zip(bins, bins[1:]):
+            assert after.start_ns == before.start_ns + before.width_ns and after.width_ns == before.width_ns
+            assert after.min_bytes <= before.last_bytes <= after.max_bytes
+        # The peak is in the bin of its time, or in the one before: the clock of the bins ticks.
+        at = (memory.peak_ns - bins[0].start_ns) // bins[0].width_ns
+        assert memory.peak_bytes in [bins[i].max_bytes for i in range(max(0, at - 3), min(at + 1, len(bins)))]
+        found[profile.tracks[memory.track].process, profile.tracks[memory.track].name] = memory.peak_bytes
+    return found
+
+
+def test_over_time(made):
+    assert 9_400_000 in check_series(made.profile).values()
+    assert {row.max_reserved_bytes for row in made.profile.memory_series} == {None}
+
+
+def test_over_time_of_joined_profiles(made, device, tmp_path):
+    joined = tmp_path / "joined.plumb"
+    done = run_command(PLUMB, "settle", made.path, device.path, "-o", joined)
+    assert done.returncode == 0, done.stderr
+    with plumb.Profile(joined) as profile:
+        together = sorted(check_series(profile).values())
+        assert together == sorted([*check_series(made.profile).values(), *check_series(device.profile).values()])
+        assert len(profile.memory_series) == len(made.profile.memory_series) + len(device.profile.memory_series)
 
 
 def test_ledger_holds_every_event(made, pid):
@@ -200,6 +240,9 @@ def test_blocks_of_a_gpu(device):
                     ("cuda:1", 1 << 33, 1, 1, 0, 1 << 33, 1 << 34, 1 << 34),
                     ("xpu:2", 64, 1, 0, 64, 64, 128, 128),
                     ("CPU", 1050, 2, 2, 0, None, None, None)]
+    check_series(device.profile)
+    reserved = {device.profile.tracks[row.track].name: row.max_reserved_bytes for row in device.profile.memory_series}
+    assert reserved == {"cuda:0": 2097152, "cuda:1": 1 << 34, "xpu:2": 128, "CPU": None}
     # What is reported lies one call deeper than the marked line, in Library.report.
     held = {tuple(device.steps(device.node(context))[2:3]): total for context, total in
             device.profile._database.execute(
@@ -239,3 +282,83 @@ def test_who_stands_in_front_of_us_is_named(standins, torch_python, tmp_path):
 def test_a_program_without_pytorch_is_left_alone(record):
     made = record(sys.executable, "-c", "print(sum(range(10)))", options=["--memory"])
     assert made.returncode == 0 and made.stdout == "45\n"
+
+
+# ---- plumb view ----
+
+@pytest.fixture(scope="module")
+def viewer(made, device, tmp_path_factory):
+    with Viewer(link_plumb(tmp_path_factory.mktemp("viewer")), made.path, device.path) as running:
+        yield running
+
+
+def table(viewer, question):
+    """The rows of an answer as dictionaries."""
+    found = json.loads(viewer.get(question))
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row)) for row in found["rows"]]
+
+
+def test_answers_have_what_the_report_has(viewer, made, pid):
+    devices = table(viewer, "memory/devices")
+    mine, = (row["memory"] for row in devices if row["pid"] == pid)
+    said = json.loads(report(made, "--json", "--top", "0"))
+    assert [(row["name"], row["peak"], row["live"], row["allocations"], row["freed"]) for row in devices] == \
+        [(row["name"], row["peak_bytes"], row["live_bytes"], row["allocations"], row["freed_bytes"]) for row in said["memory"]]
+    lines = collections.Counter()
+    for row in said["rows"]:
+        if row["memory"] == mine:
+            lines[row["user_file"], row["user_line"], "held"] += row["held_bytes"]
+            lines[row["user_file"], row["user_line"], "live"] += row["live_bytes"]
+    rows = table(viewer, f"memory/holders?memory={mine}")
+    assert {(row["file"], row["line"], what): row[what] for row in rows for what in ("held", "live") if row[what]} == \
+        {key: bytes_ for key, bytes_ in lines.items() if bytes_}
+    assert sum(row["share"] for row in rows) == pytest.approx(1) == sum(row["live_share"] for row in rows)
+
+
+@pytest.mark.parametrize("by", ["operator", "module"])
+def test_holders_by_operator_and_module(viewer, made, by):
+    """Over all processes they are the rows of the report of that metric."""
+    done = run_command(PLUMB, "report", made.path, "--by", by, "--metric", "mem.held", "--json", "--top", "0", "--unfold")
+    said = {row["name"]: row["exclusive"]["mem.held"]["sum"] for row in json.loads(done.stdout)["rows"]
+            if row["exclusive"].get("mem.held", {}).get("sum")}
+    found = collections.Counter()
+    for row in table(viewer, f"memory/holders?by={by}"):
+        found[row["name"]] += row["held"]
+    whole = sum(found.values())
+    outside = found.pop(None, 0)
+    assert {name: bytes_ for name, bytes_ in found.items() if bytes_} == said
+    assert outside + sum(said.values()) == whole == sum(memory.peak_bytes for memory in made.profile.memory)
+
+
+def test_series_in_each_format(viewer, device):
+    series = read_tables(viewer.get("memory/series?file=1"))["memory.series"]
+    assert list(series["memory"]) == sorted(series["memory"])
+    for number, memory in enumerate(device.profile.memory):
+        of = [i for i, one in enumerate(series["memory"]) if one == number]
+        bins = series_of(device.profile, memory.track)
+        assert [(series["start"][i] + device.profile.run.start_ns, series["min"][i], series["max"][i], series["last"][i],
+                 series["max_reserved"][i]) for i in of] == \
+            [(bin.start_ns, bin.min_bytes, bin.max_bytes, bin.last_bytes, bin.max_reserved_bytes) for bin in bins]
+    rows = list(csv.DictReader(io.StringIO(viewer.get("memory/series?file=1&memory=1&format=csv").decode())))
+    assert {row["memory"] for row in rows} == {"1"} and {row["max_reserved"] for row in rows} == {str(1 << 34)}
+    assert rows[0]["end"] == str(int(rows[0]["start"]) + 4_000_000)
+
+
+@pytest.mark.parametrize("question, says", [
+    ("memory/series?memory=99", "memory 99 does not exist; use 0 to"),
+    ("memory/holders?by=kernel", "line|operator|module"),
+    ("memory/holders?at=peak", "at"),
+])
+def test_wrong_questions(viewer, question, says):
+    status, _, body = viewer.ask("api/1/" + question)
+    assert status == 400 and says in body.decode() and body.count(b"\n") == 1
+
+
+def test_without_the_option_the_answer_has_a_remedy(viewer, tmp_path):
+    (tmp_path / "none.py").write_text("import plumb\nwith plumb.range('step'):\n    pass\n")
+    made = run_program(sys.executable, tmp_path / "none.py", folder=tmp_path)
+    with Viewer(viewer.process.args[0], made.path) as other:
+        assert json.loads(other.get("about"))["has"]["memory"] is False
+        status, _, body = other.ask("api/1/memory/devices")
+        assert status == 404 and json.loads(body)["remedy"] == "plumb run --memory -- PROGRAM"

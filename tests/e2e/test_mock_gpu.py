@@ -429,6 +429,24 @@ def test_device_memory(release, tmp_path):
     assert made.ledger("gpu.allocation")["received"] == 4
 
 
+def test_device_memory_over_time(release, tmp_path):
+    """What the driver handed out, on the GPU whose streams the context has. It is no tensor's memory."""
+    made = run_driver(tmp_path, "memory", release=release, options=["--memory"])
+    track, = (track for track in made.profile.tracks if track.kind == "memory")
+    assert (track.name, track.device) == ("driver", 0)
+    bins = [(bin.min_bytes, bin.max_bytes, bin.last_bytes) for bin in made.profile.memory_series]
+    assert max(most for _, most, _ in bins) == 8192 + 300 and bins[-1][2] == 8192
+    assert {bin.max_reserved_bytes for bin in made.profile.memory_series} == {None}
+    assert not made.profile.memory
+    done = run_command(PLUMB, "report", made.path, "--by", "memory")
+    assert done.returncode == 3
+
+
+def test_device_memory_over_time_needs_the_option(release, tmp_path):
+    made = run_driver(tmp_path, "memory", release=release)
+    assert not made.profile.memory_series and "memory" not in {track.kind for track in made.profile.tracks}
+
+
 def test_devices_and_streams(release, tmp_path):
     made = run_driver(tmp_path, "streams", release=release, scenario="devices=2")
     check(made, "streams", {

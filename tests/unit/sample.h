@@ -155,6 +155,11 @@ sample_memory(struct plumb_builder *b, struct sample_ids *ids)
 	                                                .peak_allocated_bytes = 3500,
 	                                                .peak_reserved_bytes = 8192,
 	                                                .most_reserved_bytes = PLUMB_UNKNOWN });
+	for (int i = 0; i < 2; i++)
+		plumb_builder_memory_series(
+			b, &(struct plumb_memory_series_bin){
+				   ids->memory, 2000 + i * 500, 500, 1000 * i, 1500 * (i + 1), 3000,
+				   i ? 8192 : PLUMB_UNKNOWN, i ? 4096 : PLUMB_UNKNOWN });
 }
 
 static inline void

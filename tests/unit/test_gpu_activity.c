@@ -44,7 +44,7 @@ call(unsigned kind, const char *name, bool succeeded, uint64_t address, uint64_t
 	bool counts = plumb_gpu_call_count(activity, thread, kind, made, succeeded);
 	assert_int_equal(counts, succeeded);
 	if (address && bytes)
-		plumb_gpu_allocated(activity, thread, made->node, address, bytes);
+		plumb_gpu_allocated(activity, thread, made->node, 1, address, bytes);
 	else if (address)
 		plumb_gpu_freed(activity, thread, made->node, address);
 	plumb_leave(thread);

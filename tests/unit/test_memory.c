@@ -22,6 +22,7 @@
 #include "collect/live.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/memory.h"
+#include "collect/monitor/memory_series.h"
 #include "settle/settle.h"
 
 /* ---- what lives at an address ---- */
@@ -258,6 +259,84 @@ case_device(const char *folder)
 	return 0;
 }
 
+/* Changes over a day, in random steps of 1 ns to 40 s, and each bin against all changes in it. */
+static int
+case_series(const char *folder)
+{
+	enum { CHANGES = 20000 };
+	static struct {
+		uint64_t at, live, reserved;
+	} all[CHANGES];
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_MEMORY);
+	struct plumb_record_memory_series *series = plumb_memory_series_new(thread, 0);
+	uint64_t seed = 7, at = series->start, live = 0;
+	uint32_t next = 0;
+
+	(void)folder;
+	plumb_leave(thread);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10); /* else nothing would be captured */
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t before = live;
+		at += next_random(&seed) % (1ull << next_random(&seed) % 36);
+		live = next_random(&seed) % (1u << next_random(&seed) % 31);
+		all[i].at = at;
+		all[i].live = live;
+		all[i].reserved = i % 3 ? live + 5 : PLUMB_POOL_UNTOLD;
+		plumb_memory_series_note_at(series, before, live, all[i].reserved, at);
+	}
+	if (series->width < 4000000u << 10 || series->open >= PLUMB_MEMORY_BINS)
+		return 1;
+	/* What was so at the end of a bin is so at the beginning of the next. */
+	struct plumb_memory_bin truth = { 0, 0, 0, PLUMB_POOL_UNTOLD, PLUMB_POOL_UNTOLD };
+	for (uint32_t b = 0; b <= series->open; b++) {
+		const struct plumb_memory_bin *bin = &series->bins[b];
+		uint32_t from = next;
+		truth.least = truth.most = truth.last;
+		truth.most_reserved = truth.last_reserved;
+		for (; next < CHANGES && all[next].at < series->start + (b + 1) * series->width;
+		     next++) {
+			uint64_t now = all[next].live, reserved = all[next].reserved;
+			truth.least = now < truth.least ? now : truth.least;
+			truth.most = now > truth.most ? now : truth.most;
+			truth.last = now;
+			if (reserved == PLUMB_POOL_UNTOLD)
+				continue;
+			if (truth.most_reserved == PLUMB_POOL_UNTOLD ||
+			    reserved > truth.most_reserved)
+				truth.most_reserved = reserved;
+			truth.last_reserved = reserved;
+		}
+		if (b == series->open) /* it is not closed */
+			return next != CHANGES || series->now.most != truth.most ||
+			       series->now.least != truth.least ||
+			       series->now.most_reserved != truth.most_reserved ||
+			       series->now.last_reserved != truth.last_reserved;
+		if (from == next ? bin->last != PLUMB_POOL_UNTOLD
+		                 : memcmp(bin, &truth, sizeof truth) != 0)
+			return 2;
+	}
+	return 3;
+}
+
+/* The driver's memory of two contexts, which nobody holds. */
+static int
+case_driver(const char *folder)
+{
+	struct plumb_record_device gpu = { .ordinal = 0, .uuid = { 1 } };
+	(void)folder;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_gpu_device *device = plumb_gpu_device_new(thread, &gpu, "Some GPU");
+	plumb_gpu_stream(thread, device, 7, 0);
+	plumb_memory_driver(thread, 7, 5000);
+	plumb_memory_driver(thread, 7, 3000);
+	plumb_memory_driver(thread, 7, -5000);
+	plumb_memory_driver(thread, 8, 100);
+	plumb_memory_driver(thread, 8, -200); /* more than there is: refused */
+	plumb_leave(thread);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10);
+	return 0;
+}
+
 static int listened;
 static void
 listen(const struct plumb_memory_change *c)
@@ -301,7 +380,7 @@ static const struct {
 } cases[] = {
 	{ "truth", case_truth },     { "threads", case_threads }, { "killed", case_killed },
 	{ "full", case_full },       { "device", case_device },   { "listener", case_listener },
-	{ "forgets", case_forgets },
+	{ "forgets", case_forgets }, { "series", case_series },   { "driver", case_driver },
 };
 
 /* ---- running a case and settling it ---- */
@@ -382,6 +461,36 @@ ledger(uint32_t source, uint32_t fate)
 	return sum;
 }
 
+/* The series of MEMORY has no holes, is bounded, ends with what is live at the
+ * end, and its max is PEAK. */
+static void
+check_series(uint32_t memory, int64_t peak)
+{
+	const struct plumb_memory *m = &profile.memory[memory];
+	const struct plumb_memory_series_bin *last = NULL;
+	int64_t max = 0;
+	uint32_t bins = 0;
+
+	for (uint32_t i = 0; i < profile.memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &profile.memory_series[i];
+		if (bin->track != m->track)
+			continue;
+		if (last) {
+			assert_int_equal(bin->width_ns, last->width_ns);
+			assert_int_equal(bin->start_ns, last->start_ns + last->width_ns);
+			assert_true(bin->min_bytes <= last->last_bytes);
+			assert_true(bin->max_bytes >= last->last_bytes);
+		}
+		assert_true(bin->min_bytes <= bin->last_bytes && bin->last_bytes <= bin->max_bytes);
+		max = bin->max_bytes > max ? bin->max_bytes : max;
+		last = bin;
+		bins++;
+	}
+	assert_in_range(bins, 1, PLUMB_MEMORY_BINS);
+	assert_int_equal(max, peak);
+	assert_int_equal(last->last_bytes, m->live_bytes);
+}
+
 #define AMOUNT(name, metric) amount(name, PLUMB_METRIC_##metric, 0)
 #define LEDGER(fate) ledger(PLUMB_SOURCE_MEMORY, PLUMB_FATE_##fate)
 
@@ -411,6 +520,7 @@ test_truth(void **state)
 	}
 	fclose(in);
 	assert_int_equal(AMOUNT(NULL, MEM_HELD), peak);
+	check_series(0, peak);
 	assert_int_equal(LEDGER(RECEIVED), LEDGER(ATTRIBUTED));
 	const struct plumb_process *process = &profile.processes[0];
 	assert_true(profile.memory[0].peak_ns >= process->start_ns);
@@ -428,6 +538,7 @@ test_threads(void **state)
 	assert_int_equal(memory->allocations, memory->frees);
 	assert_int_equal(AMOUNT(NULL, MEM_HELD), memory->peak_bytes);
 	assert_int_equal(AMOUNT(NULL, MEM_ALLOC), memory->allocated_bytes);
+	check_series(0, memory->peak_bytes);
 	for (int c = 0; c < CONTEXTS; c++) {
 		char name[16];
 		snprintf(name, sizeof name, "c%d", c);
@@ -451,6 +562,39 @@ test_killed(void **state)
 		assert_int_equal(AMOUNT(NULL, MEM_HELD), memory->peak_bytes);
 		assert_int_equal(memory->allocated_bytes - memory->freed_bytes, memory->live_bytes);
 	}
+	/* A thread may have died between a change and its note. */
+	for (uint32_t i = 0; i < profile.memory_series_count; i++)
+		assert_true(profile.memory_series[i].max_bytes <= memory->peak_bytes);
+	assert_true(profile.memory_series_count > 0);
+}
+
+static void
+test_driver(void **state)
+{
+	static const int64_t max[] = { 8000, 100, 10 }, last[] = { 3000, 100, 10 };
+	(void)state;
+	assert_int_equal(run_case("driver"), 0);
+	assert_int_equal(profile.memory_count, 1);
+	check_series(0, 10);
+	assert_int_equal(profile.memory_series_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plumb_memory_series_bin *bin = &profile.memory_series[i];
+		const struct plumb_track *track = &profile.tracks[bin->track];
+		assert_string_equal(plumb_text(&profile, track->name), i < 2 ? "driver" : "CPU");
+		assert_int_equal(track->device, i ? PLUMB_NONE : 0); /* no stream is of context 8 */
+		assert_int_equal(bin->max_bytes, max[i]);
+		assert_int_equal(bin->last_bytes, last[i]);
+	}
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT), 1);
+}
+
+static void
+test_series(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("series"), 0);
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED), 1); /* it has no pool */
+	check_series(0, 10);
 }
 
 static void
@@ -489,6 +633,16 @@ test_device(void **state)
 	assert_int_equal(profile.memory[0].peak_reserved_bytes, 2000);
 	assert_int_equal(profile.memory[0].most_reserved_bytes, 5000);
 	assert_int_equal(profile.memory[1].peak_reserved_bytes, PLUMB_UNKNOWN);
+	for (uint32_t i = 0; i < 4; i++)
+		check_series(i, peaks[i]);
+	for (uint32_t i = 0; i < profile.memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &profile.memory_series[i];
+		bool told = bin->track == profile.memory[0].track;
+		assert_true(told || bin->max_reserved_bytes == PLUMB_UNKNOWN);
+		assert_true(told || bin->last_reserved_bytes == PLUMB_UNKNOWN);
+		if (told && profile.memory_series[i + 1].track != bin->track)
+			assert_int_equal(bin->max_reserved_bytes, 5000);
+	}
 	assert_int_equal(profile.memory[2].live_bytes, 200);
 	assert_int_equal(profile.memory[2].frees, 1);
 	assert_int_equal(LEDGER(UNKNOWN_OBJECT), 1);
@@ -547,6 +701,25 @@ put_share(const void *pool, int64_t allocated, int64_t freed, uint64_t seen, int
 	return share;
 }
 
+/* A series of POOL whose second bin is open and has had MOST, and whose first had BIN. */
+static struct plumb_record_memory_series *
+put_series(const void *pool, struct plumb_memory_bin bin, uint64_t most)
+{
+	struct plumb_record_memory_series *series =
+		plumb_arena_append(&arena, PLUMB_RECORD_MEMORY_SERIES, sizeof *series);
+	memset(series->bins, -1, sizeof series->bins);
+	series->pool = plumb_region_id(&region, pool);
+	series->start = 1000;
+	series->width = 50;
+	series->open = 2;
+	series->now.least = 5;
+	series->now.most = most;
+	series->now.most_reserved = series->now.last_reserved = PLUMB_POOL_UNTOLD;
+	series->bins[0] = bin;
+	plumb_arena_commit(&arena, series);
+	return series;
+}
+
 /* What is torn, absurd or of no pool is counted and left out; a newest change that nobody compared
  * with the peak yet is the peak. */
 static void
@@ -570,6 +743,14 @@ test_by_hand(void **state)
 	put_share(second, 1, 0, 600, 1)->sequence = 1;
 	put_share(second, 1, 0, 600, 1)->allocated.mean = -1.0 / 0.0;
 	put_pool(10, UINT64_MAX);
+	const uint64_t untold = PLUMB_POOL_UNTOLD;
+	put_series(second, (struct plumb_memory_bin){ 0, 500, 400, 900, 800 }, 600);
+	put_series(first, (struct plumb_memory_bin){ 0, 500, 501, untold, untold }, 600);
+	put_series(first, (struct plumb_memory_bin){ 0, 500, 400, 1, 1 }, PLUMB_POOL_MOST + 1)
+		->open = PLUMB_MEMORY_BINS;
+	put_series(first, (struct plumb_memory_bin){ 0, 500, 400, 1, 1 }, 600)->width = 0;
+	put_series(first, (struct plumb_memory_bin){ 0, 500, 400, 1, 1 }, 600)->start = INT64_MAX;
+	put_series(first, (struct plumb_memory_bin){ 0, 500, 400, 1, 1 }, 600)->sequence = 3;
 	plumb_region_close(&region);
 	assert_int_equal(plumb_settle(folders, 1, NULL, &profile, &warnings, &error), PLUMB_OK);
 	assert_int_equal(profile.memory_count, 2);
@@ -580,7 +761,21 @@ test_by_hand(void **state)
 	assert_int_equal(profile.memory[1].live_bytes, 10);
 	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_TORN), 1);
 	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_DAMAGED), 3);
-	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED), 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED), 1 + 4);
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_TORN), 1);
+	const struct plumb_memory_series_bin *bins = profile.memory_series;
+	assert_int_equal(profile.memory_series_count, 3);
+	assert_int_equal(bins[0].max_bytes, 500);
+	assert_int_equal(bins[0].max_reserved_bytes, 900);
+	/* Nothing changed in the second. */
+	assert_int_equal(bins[1].start_ns, 1050);
+	assert_int_equal(bins[1].min_bytes, 400);
+	assert_int_equal(bins[1].max_bytes, 400);
+	assert_int_equal(bins[1].max_reserved_bytes, 800);
+	assert_int_equal(bins[2].min_bytes, 5);
+	assert_int_equal(bins[2].max_bytes, 600);
+	assert_int_equal(bins[2].last_bytes, 10);
+	assert_int_equal(bins[2].max_reserved_bytes, PLUMB_UNKNOWN);
 }
 
 int
@@ -595,6 +790,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_device, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listener, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_driver, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_series, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_hand, setup, teardown),
 	};
 	if (argc > 2) {

@@ -112,6 +112,13 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		            c->slope == d->slope && c->residual_ns == d->residual_ns &&
 		            c->readings == d->readings);
 	}
+	assert_int_equal(a->memory_series_count, b->memory_series_count);
+	for (uint32_t i = 0; i < a->memory_series_count; i++) {
+		const struct plumb_memory_series_bin *m = &a->memory_series[i];
+		assert_int_equal(m->track, b->memory_series[i].track);
+		assert_memory_equal(&m->start_ns, &b->memory_series[i].start_ns,
+		                    7 * sizeof m->start_ns);
+	}
 	assert_int_equal(a->memory_count, b->memory_count);
 	for (uint32_t i = 0; i < a->memory_count; i++) {
 		const struct plumb_memory *m = &a->memory[i], *n = &b->memory[i];

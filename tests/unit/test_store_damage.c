@@ -124,6 +124,8 @@ test_refused_contents(void **state)
 		"UPDATE code_objects SET bytes='many'",
 		"UPDATE series SET device=9",
 		"UPDATE series SET width_ns=1.5",
+		"UPDATE memory_series SET track=99",
+		"UPDATE memory_series SET max_bytes=NULL",
 		"UPDATE cpu_samples SET track=77",
 		"UPDATE cpu_samples SET track=NULL",
 		"UPDATE cpu_samples SET context=99",

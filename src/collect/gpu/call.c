@@ -8,6 +8,7 @@
  */
 #include "collect/clock.h"
 #include "collect/gpu/activity.h"
+#include "collect/monitor/memory.h"
 #include "collect/recording.h"
 #include "collect/span.h"
 #include "collect/wait.h"
@@ -172,15 +173,25 @@ plumb_gpu_call_count(struct plumb_gpu_activity *activity, struct plumb_thread *t
 
 void
 plumb_gpu_allocated(struct plumb_gpu_activity *activity, struct plumb_thread *thread, plumb_id node,
-                    uint64_t key, uint64_t bytes)
+                    uint32_t context, uint64_t key, uint64_t bytes)
 {
-	struct plumb_live_object object = { .bytes = bytes }, was;
+	struct plumb_live_object object = { .bytes = bytes, .record = context }, was;
 	plumb_observe(thread, node, PLUMB_METRIC_GPU_ALLOC_BYTES, plumb_thread_track(thread),
 	              (int64_t)bytes);
 	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_RECEIVED, 1);
 	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_ATTRIBUTED, 1);
-	if (key)
-		plumb_live_put(&activity->allocations, key, &object, &was);
+	if (!key)
+		return; /* its free could not be told */
+	switch (plumb_live_put(&activity->allocations, key, &object, &was)) {
+	case PLUMB_LIVE_FULL:
+		return;
+	case PLUMB_LIVE_REPLACED:
+		plumb_memory_driver(thread, was.record, -(int64_t)was.bytes);
+		break;
+	case PLUMB_LIVE_NEW:
+		break;
+	}
+	plumb_memory_driver(thread, context, (int64_t)bytes);
 }
 
 void
@@ -189,7 +200,9 @@ plumb_gpu_freed(struct plumb_gpu_activity *activity, struct plumb_thread *thread
 {
 	struct plumb_live_object object;
 	/* Else it was made before plumb came, or is no allocation. */
-	if (key && plumb_live_take(&activity->allocations, key, &object))
-		plumb_observe(thread, node, PLUMB_METRIC_GPU_FREE_BYTES, plumb_thread_track(thread),
-		              (int64_t)object.bytes);
+	if (!key || !plumb_live_take(&activity->allocations, key, &object))
+		return;
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_FREE_BYTES, plumb_thread_track(thread),
+	              (int64_t)object.bytes);
+	plumb_memory_driver(thread, object.record, -(int64_t)object.bytes);
 }

@@ -22,7 +22,7 @@
  *		return;
  *	call = plumb_gpu_call_leave(correlation);
  *	if (call && plumb_gpu_call_count(activity, thread, kind, call, succeeded) && allocates)
- *		plumb_gpu_allocated(activity, thread, call->node, address, bytes);
+ *		plumb_gpu_allocated(activity, thread, call->node, context, address, bytes);
  *	plumb_leave(thread);
  *
  * On one thread of the runtime's own, between plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS) and
@@ -125,10 +125,10 @@ struct plumb_gpu_call *plumb_gpu_call_leave(uint64_t correlation);
 /* Counts the call and how long the host waited. False: it did nothing that counts. */
 bool plumb_gpu_call_count(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                           unsigned kind, const struct plumb_gpu_call *call, bool succeeded);
-/* The call at NODE made an allocation of device memory, or freed one. KEY: its address or handle,
- * different for all that live; 0: unknown. */
+/* The call at NODE made an allocation of device memory in CONTEXT (0: unknown), or freed one. KEY:
+ * its address or handle, different for all that live; 0: unknown. */
 void plumb_gpu_allocated(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
-                         plumb_id node, uint64_t key, uint64_t bytes);
+                         plumb_id node, uint32_t context, uint64_t key, uint64_t bytes);
 void plumb_gpu_freed(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                      plumb_id node, uint64_t key);
 

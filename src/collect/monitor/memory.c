@@ -20,14 +20,17 @@
 #include <string.h>
 
 #include "collect/live.h"
+#include "collect/monitor/memory_series.h"
 #include "collect/thread.h"
 
 struct pool {
-	uint16_t device; /* kind << 8 | index */
+	uint64_t device; /* kind << 8 | index, or OF_DRIVER | context */
 	plumb_id id;
 	struct plumb_record_memory_pool *record;
+	struct plumb_record_memory_series *series; /* NULL: no room */
 	struct plumb_live live; /* address → bytes, the allocating thread's MEMORY record */
 };
+#define OF_DRIVER (UINT64_C(1) << 32)
 static struct pool pools[PLUMB_POOLS_MOST];
 static _Atomic uint32_t pools_count;
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* a device's first allocation */
@@ -37,10 +40,10 @@ static void (*_Atomic memory_listener)(const struct plumb_memory_change *);
 
 /* ---- pools ---- */
 
-static uint16_t
+static uint64_t
 device_of(const struct plumb_memory_change *change)
 {
-	return (uint16_t)(change->device_kind << 8 | change->device_index);
+	return (uint64_t)change->device_kind << 8 | change->device_index;
 }
 
 const char *
@@ -76,11 +79,13 @@ name_device(const struct plumb_memory_change *change, char *name, size_t size)
 		         change->device_index);
 }
 
+/* The record of the pool of CHANGE's device; CHANGE is NULL: of the driver in a context. */
 static struct plumb_record_memory_pool *
-pool_record(struct plumb_thread *thread, const struct plumb_memory_change *change)
+pool_record(struct plumb_thread *thread, const struct plumb_memory_change *change, uint64_t device)
 {
-	char name[40];
-	name_device(change, name, sizeof name);
+	char name[40] = "driver";
+	if (change)
+		name_device(change, name, sizeof name);
 	plumb_id text = plumb_intern(thread, name, strlen(name));
 	struct plumb_record_memory_pool *record =
 		text ? plumb_arena_append(&thread->arena, PLUMB_RECORD_MEMORY_POOL, sizeof *record)
@@ -88,15 +93,20 @@ pool_record(struct plumb_thread *thread, const struct plumb_memory_change *chang
 	if (!record)
 		return NULL;
 	record->name = text;
-	record->ordinal =
-		change->device_kind == PLUMB_MEMORY_CUDA ? change->device_index : UINT32_MAX;
+	if (change) {
+		bool is_gpu = change->device_kind == PLUMB_MEMORY_CUDA;
+		record->ordinal = is_gpu ? change->device_index : UINT32_MAX;
+	} else {
+		record->head.flags = PLUMB_POOL_DRIVER;
+		record->ordinal = (uint32_t)device;
+	}
 	record->peak_allocated = record->peak_reserved = record->most_reserved = PLUMB_POOL_UNTOLD;
 	plumb_arena_commit(&thread->arena, record);
 	return record;
 }
 
 static struct pool *
-find_pool(uint16_t device)
+find_pool(uint64_t device)
 {
 	uint32_t count = atomic_load_explicit(&pools_count, memory_order_acquire);
 	for (uint32_t i = 0; i < count; i++)
@@ -106,18 +116,21 @@ find_pool(uint16_t device)
 }
 
 static __attribute__((noinline)) struct pool *
-make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change)
+make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change, uint64_t device)
 {
 	pthread_mutex_lock(&pools_lock);
-	struct pool *pool = find_pool(device_of(change));
+	struct pool *pool = find_pool(device);
 	uint32_t count = atomic_load_explicit(&pools_count, memory_order_relaxed);
 	if (!pool && count < PLUMB_POOLS_MOST) {
-		struct plumb_record_memory_pool *record = pool_record(thread, change);
+		struct plumb_record_memory_pool *record = pool_record(thread, change, device);
 		if (record) {
 			pool = &pools[count];
-			pool->device = device_of(change);
+			pool->device = device;
 			pool->record = record;
 			pool->id = plumb_region_id(thread->arena.region, record);
+			pool->series = plumb_memory_series_new(thread, pool->id);
+			if (!pool->series)
+				plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 			atomic_store_explicit(&pools_count, count + 1, memory_order_release);
 		}
 	}
@@ -204,11 +217,13 @@ raise_peak(struct plumb_record_memory_pool *pool, uint64_t bytes)
 	return peak;
 }
 
-/* Adds BYTES, negative for a free, to what is live in POOL, after SHARE (NULL: there is none) was
- * brought up to date with the peak. False: it cannot be. */
+/* Adds BYTES, negative for a free, to what is live in OF, after SHARE (NULL: there is none) was
+ * brought up to date with the peak. CHANGE is the change that does it. False: it cannot be. */
 static bool
-change_live(struct plumb_record_memory_pool *pool, struct plumb_record_memory *share, int64_t bytes)
+change_live(const struct pool *of, struct plumb_record_memory *share, int64_t bytes,
+            const struct plumb_memory_change *change)
 {
+	struct plumb_record_memory_pool *pool = of->record;
 	uint64_t old = atomic_load_explicit(&pool->live, memory_order_acquire), new, live;
 	do {
 		live = old >> PLUMB_POOL_TAG_BITS;
@@ -223,16 +238,8 @@ change_live(struct plumb_record_memory_pool *pool, struct plumb_record_memory *s
 		new = live << PLUMB_POOL_TAG_BITS | ((old + 1) & ((1u << PLUMB_POOL_TAG_BITS) - 1));
 	} while (!atomic_compare_exchange_weak_explicit(
 		&pool->live, &old, new, memory_order_acq_rel, memory_order_acquire));
+	plumb_memory_series_note(of->series, old >> PLUMB_POOL_TAG_BITS, live, change->reserved);
 	return true;
-}
-
-static void
-raise_to(_Atomic uint64_t *word, uint64_t to)
-{
-	uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
-	while (is < to && !atomic_compare_exchange_weak_explicit(
-				  word, &is, to, memory_order_relaxed, memory_order_relaxed))
-		;
 }
 
 /* After an allocation: is it a peak, and what did the allocator say then? An allocator that keeps
@@ -245,7 +252,7 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 	uint64_t before = atomic_load_explicit(&pool->peak, memory_order_relaxed);
 	if (live > before) {
 		raise_peak(pool, live);
-		raise_to(&pool->peak_time, plumb_clock_ns());
+		plumb_memory_raise(&pool->peak_time, plumb_clock_ns());
 		atomic_store_explicit(&pool->peak_allocated, change->allocated,
 		                      memory_order_relaxed);
 		atomic_store_explicit(&pool->peak_reserved, change->reserved, memory_order_relaxed);
@@ -261,7 +268,7 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 
 static enum plumb_fate
 release_object(struct plumb_thread *thread, struct pool *pool,
-               const struct plumb_live_object *object)
+               const struct plumb_live_object *object, const struct plumb_memory_change *change)
 {
 	struct plumb_record_memory *owner = plumb_region_at(thread->arena.region, object->record);
 	struct plumb_record_memory *share = plumb_likely(object->owner == thread->arena.number)
@@ -270,11 +277,11 @@ release_object(struct plumb_thread *thread, struct pool *pool,
 	int64_t bytes = (int64_t)object->bytes;
 	atomic_fetch_sub_explicit(&owner->live, bytes, memory_order_relaxed);
 	if (plumb_unlikely(!share)) {
-		change_live(pool->record, NULL, -bytes);
+		change_live(pool, NULL, -bytes, change);
 		return thread->arena.fate;
 	}
 	plumb_sequence_begin(&share->sequence);
-	bool changed = change_live(pool->record, share, -bytes);
+	bool changed = change_live(pool, share, -bytes, change);
 	if (changed)
 		plumb_observations_add(&share->freed, bytes);
 	plumb_sequence_end(&share->sequence);
@@ -288,15 +295,16 @@ take_free(struct plumb_thread *thread, const struct plumb_memory_change *change)
 	struct plumb_live_object object;
 	if (!pool || !plumb_live_take(&pool->live, change->address, &object))
 		return PLUMB_FATE_UNKNOWN_OBJECT;
-	return release_object(thread, pool, &object);
+	return release_object(thread, pool, &object, change);
 }
 
 static enum plumb_fate
 take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *change)
 {
 	enum plumb_fate fate = PLUMB_FATE_ATTRIBUTED;
-	struct pool *pool = find_pool(device_of(change));
-	if (plumb_unlikely(!pool) && !(pool = make_pool(thread, change)))
+	uint64_t device = device_of(change);
+	struct pool *pool = find_pool(device);
+	if (plumb_unlikely(!pool) && !(pool = make_pool(thread, change, device)))
 		return thread->arena.fate ? thread->arena.fate : PLUMB_FATE_OVERFLOWED;
 	plumb_id node = plumb_context_current(thread);
 	struct plumb_record_memory *share =
@@ -317,9 +325,9 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	if (plumb_unlikely(put == PLUMB_LIVE_FULL))
 		return PLUMB_FATE_OVERFLOWED;
 	if (plumb_unlikely(put == PLUMB_LIVE_REPLACED))
-		release_object(thread, pool, &was);
+		release_object(thread, pool, &was, change);
 	plumb_sequence_begin(&share->sequence);
-	bool changed = change_live(pool->record, share, bytes);
+	bool changed = change_live(pool, share, bytes, change);
 	if (changed) {
 		plumb_observations_add(&share->allocated, bytes);
 		int64_t live = atomic_fetch_add_explicit(&share->live, bytes, memory_order_relaxed);
@@ -362,6 +370,24 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, fate, 1);
 	plumb_leave(thread);
+}
+
+void
+plumb_memory_driver(struct plumb_thread *thread, uint32_t context, int64_t bytes)
+{
+	static const struct plumb_memory_change untold = { .allocated = PLUMB_POOL_UNTOLD,
+		                                           .reserved = PLUMB_POOL_UNTOLD };
+	uint64_t device = OF_DRIVER | context;
+	struct pool *pool = find_pool(device);
+	if (!(atomic_load_explicit(&plumb_memory_wanted, memory_order_relaxed) &
+	      PLUMB_MEMORY_RECORD))
+		return;
+	if (!pool && !(pool = make_pool(thread, NULL, device))) {
+		plumb_count(thread, PLUMB_SOURCE_REGION, PLUMB_FATE_OVERFLOWED, 1);
+		return;
+	}
+	if (!change_live(pool, NULL, bytes, &untold))
+		plumb_count(thread, PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
 }
 
 /* ---- life ---- */

@@ -6,7 +6,8 @@
  *
  * Not to be mixed up with what the driver hands out (gpu/cuda/callbacks.c, gpu.alloc_bytes): a
  * caching allocator takes large segments from the driver and cuts tensors out of them, so the two
- * are two metrics and never added up.
+ * are two metrics and never added up. What the driver has handed out over time is a pool of its
+ * own, without contexts.
  */
 #ifndef PLUMB_COLLECT_MONITOR_MEMORY_H
 #define PLUMB_COLLECT_MONITOR_MEMORY_H
@@ -45,6 +46,10 @@ plumb_memory_is_wanted(void)
  * that a thread with that lock could wait for, no GIL and nothing from the heap.
  */
 void plumb_memory_changed(const struct plumb_memory_change *change);
+
+/* The driver handed out BYTES of device memory in CONTEXT (the GPU runtime's number of it), or got
+ * them back if they are negative. Recorded over time only. THREAD is in a callback. */
+void plumb_memory_driver(struct plumb_thread *thread, uint32_t context, int64_t bytes);
 
 /* Begins recording, when the options say so. */
 void plumb_memory_start(void);

@@ -54,6 +54,7 @@ def dependencies():
 
 
 def memory():
+    launch(b"a", 1000, 0, 0)
     first = alloc(1000, -1)  # @alloc
     free(first, -1)  # @free
     for _ in range(2):

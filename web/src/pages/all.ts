@@ -6,5 +6,6 @@ import "./timeline/page";
 import "./iterations";
 import "./kernels";
 import "./layers";
+import "./memory";
 import "./ranks";
 import "./compare";

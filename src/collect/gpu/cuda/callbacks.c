@@ -61,7 +61,8 @@ call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
 #define ALLOCATION_HANDLE (1ull << 63)
 
 static void
-count_memory(struct plumb_thread *thread, unsigned kind, plumb_id node, const void *params)
+count_memory(struct plumb_thread *thread, unsigned kind, plumb_id node, uint32_t context,
+             const void *params)
 {
 	/* The first members of all functions of a kind agree: (pointer *, bytes), (pointer). */
 	const cuMemAlloc_v2_params *alloc = params;
@@ -72,17 +73,17 @@ count_memory(struct plumb_thread *thread, unsigned kind, plumb_id node, const vo
 	switch (kind) {
 	case PLUMB_CALL_ALLOC:
 		if (alloc->dptr)
-			plumb_gpu_allocated(plumb_cuda_activity, thread, node, *alloc->dptr,
-			                    alloc->bytesize);
+			plumb_gpu_allocated(plumb_cuda_activity, thread, node, context,
+			                    *alloc->dptr, alloc->bytesize);
 		break;
 	case PLUMB_CALL_ALLOC_PITCH:
 		if (pitch->dptr && pitch->pPitch)
-			plumb_gpu_allocated(plumb_cuda_activity, thread, node, *pitch->dptr,
-			                    *pitch->pPitch * pitch->Height);
+			plumb_gpu_allocated(plumb_cuda_activity, thread, node, context,
+			                    *pitch->dptr, *pitch->pPitch * pitch->Height);
 		break;
 	case PLUMB_CALL_CREATE:
 		if (create->handle)
-			plumb_gpu_allocated(plumb_cuda_activity, thread, node,
+			plumb_gpu_allocated(plumb_cuda_activity, thread, node, context,
 			                    *create->handle | ALLOCATION_HANDLE, create->size);
 		break;
 	case PLUMB_CALL_FREE:
@@ -117,7 +118,7 @@ call_exit(struct plumb_thread *thread, unsigned kind, const CUpti_CallbackData *
 	if (plumb_gpu_call_count(plumb_cuda_activity, thread, kind, call,
 	                         !result || *result == CUDA_SUCCESS) &&
 	    kind >= PLUMB_CALL_MEMORY && info->functionParams)
-		count_memory(thread, kind, call->node, info->functionParams);
+		count_memory(thread, kind, call->node, info->contextUid, info->functionParams);
 }
 
 static void
