@@ -185,14 +185,29 @@ measure_flame(const struct plumb_profile *p, const char *shape, struct plumb_fla
 	}
 	double middle = median(times, RANGES, &answer_most);
 	double make = median(makes, ROUNDS, &most);
-	printf("| %s, %s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.0f, %.0f ms "
+	printf("| %s, %s%s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.0f, %.0f ms "
 	       "| %u | %.0f MB |\n",
 	       shape, plumb_flame_view_names[query->view],
 	       query->collapse ? ", recursion collapsed" : "",
-	       query->hidden ? ", layers hidden" : "", make, whole * 1e3, middle, answer_most,
-	       found[1] * 1e3, details[0] * 1e3, details[1] * 1e3, rows,
-	       (double)plumb_flame_bytes(flame) / 1e6);
+	       query->hidden ? ", layers hidden" : "", query->against ? ", against another" : "",
+	       make, whole * 1e3, middle, answer_most, found[1] * 1e3, details[0] * 1e3,
+	       details[1] * 1e3, rows, (double)plumb_flame_bytes(flame) / 1e6);
 	plumb_flame_free(flame);
+	return 0;
+}
+
+static int
+make_profile(void (*make)(struct maker *m), uint32_t contexts, struct plumb_profile *p)
+{
+	struct plumb_error error = { 0 };
+	struct maker m = begin(contexts);
+
+	make(&m);
+	if (plumb_builder_finish(m.b, p, &error) < 0) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	plumb_builder_free(m.b);
 	return 0;
 }
 
@@ -200,17 +215,12 @@ static int
 measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t contexts)
 {
 	struct plumb_flame_query query = { .metric = "op.time" };
-	struct plumb_profile p;
-	struct plumb_error error = { 0 };
-	struct maker m = begin(contexts);
+	struct plumb_profile p, before;
 	int failed = 0;
 
-	make(&m);
-	if (plumb_builder_finish(m.b, &p, &error) < 0) {
-		fprintf(stderr, "%s\n", error.message);
+	/* The one that it is compared with has other values, and lacks a part. */
+	if (make_profile(make, contexts, &p) || make_profile(make, contexts / 8 * 7, &before))
 		return 1;
-	}
-	plumb_builder_free(m.b);
 	for (int view = 0; view < PLUMB_FLAME_VIEWS; view++) {
 		query.view = (enum plumb_flame_view)view;
 		query.of = p.contexts[p.contexts_count / 2].frame;
@@ -218,7 +228,14 @@ measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t context
 	}
 	query = (struct plumb_flame_query){ .metric = "op.time", .collapse = true };
 	failed |= measure_flame(&p, shape, &query);
+	query = (struct plumb_flame_query){ .metric = "op.time",
+		                            .against = &before,
+		                            .width = PLUMB_FLAME_EITHER };
+	failed |= measure_flame(&p, shape, &query);
+	query.view = PLUMB_FLAME_HEAVY;
+	failed |= measure_flame(&p, shape, &query);
 	plumb_profile_free(&p);
+	plumb_profile_free(&before);
 	return failed;
 }
 
