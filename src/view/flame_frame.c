@@ -552,6 +552,8 @@ plumb_flame_node_of(struct plumb_flame *f, uint32_t context, uint32_t *node,
 	at = f->base.owner[0][context];
 	for (uint32_t i = 0; i < length; i++, at = nodes[at].parent)
 		path[up ? i : length - 1 - i] = at;
+	/* Bottom-up, what is below it are its callers. */
+	length = up && length ? 1 : length;
 	for (uint32_t i = 0; i < length && next != PLUMB_NONE; i++) {
 		next = child_of(f, *node, &nodes[path[i]], !up);
 		*node = next == PLUMB_NONE ? *node : next;

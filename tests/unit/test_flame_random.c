@@ -197,6 +197,7 @@ check_node_of(const struct plumb_profile *p, const struct plumb_flame_query *q,
 		assert_int_equal(plumb_flame_node_of(flame, context, &node, &error), 0);
 		length = path_of(p, q, context, path);
 		length = q->view > PLUMB_FLAME_UP ? 0 : turn_path(q, path, length);
+		length = q->view == PLUMB_FLAME_UP && length ? 1 : length;
 		while (length--) {
 			const struct plumb_answer_cell *c = plumb_answer_at(&a, rows[node], 0);
 
