@@ -110,7 +110,23 @@ def test_overview_has_what_the_report_has(open_page, viewers, folder):
         assert finding["title"] in text
     assert "main loop 6.34 s (36.8 %)" in text and "imports 8.42 s" in text and "NVIDIA H200" in text
     page.get_by_role("link", name="Show it in the flame graph").first.click()
-    page.wait_for_selector("text=match (")
+    first = next(finding for finding in said["findings"] if finding["context"])
+    page.wait_for_selector(f"aside .findings :text-is({json.dumps(first['title'], ensure_ascii=False)})")
+    assert page.evaluate("location.hash").startswith("#1/flame?") and "finding=" not in page.evaluate("location.hash")
+
+
+def test_every_finding_leads_to_its_box(open_page, viewers, folder):
+    """By the link of the Overview: the box is visible and selected, its details have the finding."""
+    said = json.loads(subprocess.run([PLUMB, "report", "--json", recorded(TRAIN, folder)], capture_output=True, check=True).stdout)
+    page = open_page(viewers(TRAIN))
+    for finding in said["findings"]:
+        page.goto(f"{viewers(TRAIN)}#1/overview")
+        loaded(page)
+        item = page.locator("ol.findings > li", has=page.get_by_text(finding["title"], exact=True))
+        item.get_by_role("link", name="Show it in the flame graph").click()
+        page.wait_for_selector(f"aside .findings :text-is({json.dumps(finding['title'], ensure_ascii=False)})")
+        assert finding["context"][-1] in page.locator("aside .path li").last.inner_text()
+        assert page.get_by_role("alert").count() == 0
 
 
 def test_kernels_are_sorted_filtered_and_saved(open_page, viewers, folder):

@@ -2,11 +2,11 @@
 // A flame graph over the typed arrays of an answer. Boxes lie by depth, then from left to right, so that each row is found by halving.
 // All edges are on whole device pixels, and boxes below one pixel become one.
 import type { Table } from "../protocol/columns";
-import { type Palette } from "./colours";
+import { changeStep, type Palette } from "./colours";
 import { fit, prepareText } from "./text";
-import { short, visible } from "./words";
+import { short, signedPercent, visible } from "./words";
 
-export const FINDING = 1, MATCH = 2, FUSED = 4, MATCH_BELOW = 8;
+export const FINDING = 1, MATCH = 2, FUSED = 4, MATCH_BELOW = 8, AFTER = 16, BEFORE = 32;
 export const ROW = 20; // CSS pixels of a row
 
 export interface View {
@@ -30,7 +30,13 @@ export class Flame {
 	readonly many: Int32Array;
 	readonly flags: Int32Array;
 	readonly frame: Int32Array;
-	readonly total: { value: number; self: number; unit: string; metric: string; matched: number; depth: number; nodes: number };
+	/** Of two profiles: what the boxes hold in the one before. */
+	readonly before: Float64Array | null;
+	readonly beforeSelf: Float64Array | null;
+	readonly total: { value: number; self: number; unit: string; metric: string; matched: number; depth: number; nodes: number;
+		before: number; beforeMatched: number; unseen: number; iterations: number; beforeIterations: number; width: string };
+	/** By box: its place among the colours of layers, or of changes. */
+	readonly colour: Uint8Array;
 	/** The first box of each depth, and the end of the last. */
 	readonly start: Int32Array;
 	private readonly labels: (string | undefined)[];
@@ -52,7 +58,13 @@ export class Flame {
 		this.frame = integers("frame");
 		const one = (name: string) => total.column(name).number(0);
 		this.total = { value: one("value"), self: one("self"), matched: one("matched"), depth: one("depth"), nodes: one("nodes"),
-			unit: total.column("unit").text(0), metric: total.column("metric").text(0) };
+			unit: total.column("unit").text(0), metric: total.column("metric").text(0), before: one("before"), beforeMatched: one("before_matched"),
+			unseen: one("unseen"), iterations: one("iterations"), beforeIterations: one("before_iterations"), width: total.column("width").text(0) };
+		const isPair = table.columns.some((column) => column.name === "before");
+		this.before = isPair ? table.column("before").numbers() : null;
+		this.beforeSelf = isPair ? table.column("before_self").numbers() : null;
+		this.colour = Uint8Array.from(this.layer);
+		for (let box = 0; isPair && box < this.count; box++) this.colour[box] = changeStep(this.value[box] as number, this.beforeOf(box));
 		this.rows = this.count ? (this.depth[this.count - 1] as number) + 1 : 0;
 		this.start = new Int32Array(this.rows + 1);
 		for (let box = this.count - 1; box >= 0; box--) this.start[this.depth[box] as number] = box;
@@ -67,10 +79,29 @@ export class Flame {
 		return visible(this.table.column("name").text(box));
 	}
 
+	beforeOf(box: number): number {
+		return this.before?.[box] ?? NaN;
+	}
+
+	/** Only one of two profiles has it: which one. */
+	only(box: number): "after" | "before" | null {
+		const there = (this.flags[box] as number) & (AFTER | BEFORE);
+		return there === AFTER ? "after" : there === BEFORE ? "before" : null;
+	}
+
+	/** How it changed, as people read it: "+12.3 %". */
+	changeWords(box: number): string {
+		const only = this.only(box), value = this.value[box] as number, before = this.beforeOf(box);
+		if (only) return `only ${only}`;
+		if (before === 0) return value === 0 ? "no change" : "0 before";
+		return signedPercent((value - before) / Math.abs(before));
+	}
+
 	label(box: number): string {
 		const kept = this.labels[box];
 		if (kept !== undefined) return kept;
-		const text = short(this.name(box));
+		const name = short(this.name(box));
+		const text = this.before ? `${this.changeWords(box)} ${name}` : name;
 		this.labels[box] = text;
 		return text;
 	}
@@ -95,12 +126,17 @@ export class Flame {
 
 	/** Marks what a search matches, where no server does. Returns false if the expression is broken. */
 	search(text: string): boolean {
-		let pattern: RegExp;
 		try {
-			pattern = new RegExp(text);
+			const pattern = new RegExp(text);
+			this.mark((name) => pattern.test(name));
+			return true;
 		} catch {
 			return false;
 		}
+	}
+
+	/** Marks the boxes with a name that matches, and adds up what they hold. */
+	mark(matches: (name: string) => boolean): void {
 		let matched = 0, end = new Float64Array(0); // where the boxes of the row above that match, or lie below one that does, begin and end
 		for (let row = 0; row < this.rows; row++) {
 			const ends: number[] = [];
@@ -109,7 +145,7 @@ export class Flame {
 				const middle = ((this.x0[box] as number) + (this.x1[box] as number)) / 2;
 				while (at < end.length && (end[at + 1] as number) < middle) at += 2;
 				const isBelow = at < end.length && (end[at] as number) <= middle;
-				const isMatch = pattern.test(this.name(box));
+				const isMatch = matches(this.name(box));
 				if (isMatch) this.flags[box] = (this.flags[box] as number) | MATCH;
 				if (isMatch && !isBelow) matched += this.value[box] as number;
 				if (isMatch || isBelow) ends.push(this.x0[box] as number, this.x1[box] as number);
@@ -117,7 +153,6 @@ export class Flame {
 			end = Float64Array.from(ends);
 		}
 		this.total.matched = matched;
-		return true;
 	}
 
 	find(node: number): number {
@@ -164,10 +199,11 @@ export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, p
 	context.fillStyle = palette.background;
 	context.fillRect(0, 0, width, height);
 	const row = Math.round(ROW * ratio), scale = width / (view.x1 - view.x0), top = Math.round(view.top * ratio);
+	const hatch = flame.before ? hatching(context, palette, ratio) : null;
 	const firstRow = Math.max(0, Math.floor(top / row)), lastRow = Math.min(flame.rows, Math.ceil((top + height) / row));
 	const named: number[] = [];
 	for (let depth = firstRow; depth < lastRow; depth++) {
-		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio);
+		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio, hatch);
 	}
 	drawMarks(context, flame, view, scale, row, top, palette, marks, ratio, width);
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -180,9 +216,26 @@ export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, p
 	}
 }
 
+/** For boxes that only one of two profiles has: their colour alone would not tell them from a large change. */
+function hatching(context: CanvasRenderingContext2D, palette: Palette, ratio: number): CanvasPattern | null {
+	const size = Math.round(7 * ratio), tile = document.createElement("canvas"), on = tile.getContext("2d");
+	tile.width = tile.height = size;
+	if (!on) return null;
+	on.strokeStyle = palette.hatch;
+	on.lineWidth = ratio;
+	on.beginPath();
+	for (const from of [-size, 0, size]) {
+		on.moveTo(from, size);
+		on.lineTo(from + size, 0);
+	}
+	on.stroke();
+	return context.createPattern(tile, "repeat");
+}
+
 function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number, view: View, scale: number, width: number, y: number, height: number,
-	palette: Palette, searching: boolean, named: number[], ratio: number): void {
+	palette: Palette, searching: boolean, named: number[], ratio: number, hatch: CanvasPattern | null): void {
 	const end = flame.start[depth + 1] as number, wide = 26 * ratio;
+	const colours = flame.before ? palette.changes : palette.layers, dim = flame.before ? palette.dimChanges : palette.dim;
 	let colour = "", left = 0, right = -1; // the run of narrow boxes of one colour that is not drawn yet
 	for (let box = flame.first(depth, view.x0); box < end; box++) {
 		const x0 = ((flame.x0[box] as number) - view.x0) * scale;
@@ -192,7 +245,7 @@ function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number,
 		let b = Math.min(width, Math.round(x1));
 		if (b <= a) b = a + 1;
 		if (b <= right) continue; // narrower than a pixel, and that pixel is drawn
-		const own = (searching && !((flame.flags[box] as number) & MATCH) ? palette.dim : palette.layers)[flame.layer[box] as number] ?? (palette.layers[5] as string);
+		const own = (searching && !((flame.flags[box] as number) & MATCH) ? dim : colours)[flame.colour[box] as number] ?? (colours[5] as string);
 		if (b - a < 3 && own === colour && a <= right) {
 			right = b;
 			continue;
@@ -208,6 +261,10 @@ function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number,
 			// A gap of one pixel parts it from the next one.
 			context.fillStyle = own;
 			context.fillRect(left, y, b - 1 - left, height);
+			if (hatch && flame.only(box)) {
+				context.fillStyle = hatch;
+				context.fillRect(left, y, b - 1 - left, height);
+			}
 			left = right;
 			if (b - a >= wide) named.push(box);
 		}

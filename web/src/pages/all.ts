@@ -6,4 +6,4 @@ import "./timeline/page";
 import "./iterations";
 import "./kernels";
 import "./layers";
-import "./compare";
+import "./compare/page";
