@@ -670,6 +670,7 @@ def test_one_file_replaces_only_its_like(plumb, tmp_path):
     done = subprocess.run([plumb, "view", EXAMPLE, "--html", mine], timeout=60, capture_output=True, text=True,
                           env=ENVIRONMENT)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "mine.html" in done.stderr
+    assert "give --html another name, or --force to replace it" in done.stderr
     assert mine.read_text() == "<!doctype html>my own\n"
     subprocess.run([plumb, "view", EXAMPLE, "--html", mine, "--force"], timeout=60, check=True, env=ENVIRONMENT)
     assert "plumb-answers" in mine.read_text()
@@ -679,6 +680,7 @@ def test_one_file_on_a_full_disk(plumb):
     done = subprocess.run([plumb, "view", EXAMPLE, "--html", "/dev/full"], timeout=60, capture_output=True, text=True,
                           env=ENVIRONMENT)
     assert done.returncode == 5 and done.stderr.count("\n") == 1 and "no space left" in done.stderr
+    assert "choose another place with --html" in done.stderr
 
 
 @pytest.mark.parametrize("words, says", [
