@@ -52,7 +52,7 @@ function ComparePage() {
 				<h2>What changed</h2>
 				<Switches label="Rows" value={by} options={BYS} onChange={(next) => app.set({ by: next, sort: null, named: null }, true)} />
 				<Filter />
-				<CsvButton name="compare" answer="diff" query={query} />
+				<CsvButton name="compare" answer="diff" query={query} table="What changed" />
 			</div>
 			<Waiting loaded={loaded}>{(diff) => <Rows diff={diff} />}</Waiting>
 		</div>

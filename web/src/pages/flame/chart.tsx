@@ -9,6 +9,7 @@ import { useApp, type App } from "../../state/app";
 import { copyText, Trouble } from "../../shell/parts";
 import { BoxTable } from "./boxes";
 import { Controller } from "./controller";
+import { pathOf } from "./details";
 import { Menu, type MenuItem } from "./menu";
 
 export interface Chosen {
@@ -119,11 +120,7 @@ function menuItems(app: App, flame: Flame, box: number, query: Query, controller
 			app.say(String(error));
 		}
 	};
-	const path = () => {
-		const names: string[] = [];
-		for (let at = box; at >= 0; at = flame.parentOf(at)) names.unshift(flame.name(at));
-		return names.join("\n");
-	};
+	const path = () => pathOf(flame, box).join("\n");
 	const isSandwich = query["view"] === "callers" || query["view"] === "callees", isPair = query["against"] !== undefined;
 	return [
 		{ title: "Zoom in", run: () => controller.zoomTo(flame, box) },

@@ -7,10 +7,17 @@ import { amount, percent, signedAmount, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { FrameDetails, FrameValue, Origin } from "../../protocol/types";
 import { useAnswer, useApp, valueOf } from "../../state/app";
-import { CopyButton } from "../../shell/parts";
+import { CopyButton, Trouble } from "../../shell/parts";
 
 function place(file: string | null | undefined, line: number | null | undefined): string | null {
 	return file ? `${visible(file)}${line ? `:${line}` : ""}` : null;
+}
+
+/** The names from the top to the box, as far as they are in the answer. */
+export function pathOf(flame: Flame, box: number): string[] {
+	const names: string[] = [];
+	for (let at = box; at >= 0; at = flame.parentOf(at)) names.unshift(flame.name(at));
+	return names;
 }
 
 export function Details({ flame, box, query, onClose }: { flame: Flame; box: number; query: Query; onClose: () => void }) {
@@ -21,6 +28,8 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 	const frame = valueOf(loaded)?.node === node ? valueOf(loaded) : null;
 	const name = flame.name(box);
 	const own = place(frame?.file, frame?.line), user = place(frame?.user?.file, frame?.user?.line);
+	// A page in one file does not have the details of every box, but it has those above it.
+	const path = frame ? frame.path : loaded.state === "error" ? pathOf(flame, box) : [];
 	const editor = app.source.editor;
 	const open = (file: string | null | undefined, line: number | null | undefined) => editor && file &&
 		<button type="button" onClick={() => editor.open(file, line ?? null)} aria-label={`Open ${place(file, line)}`}>Open</button>;
@@ -38,9 +47,9 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 			{frame && frame.findings.length > 0 && <ul class="findings">{frame.findings.map((one) => (
 				<li key={one.id}><strong>{visible(one.title)}</strong>{one.advice && <p>{visible(one.advice)}</p>}</li>))}</ul>}
 			{frame && <Values frame={frame} />}
-			{frame && frame.path.length > 0 && <><h2>Call path</h2><ol class="path">{frame.path.map((one, index) => <li key={index}>{visible(one)}</li>)}</ol></>}
+			{path.length > 0 && <><h2>Call path</h2><ol class="path">{path.map((one, index) => <li key={index}>{visible(one)}</li>)}</ol></>}
 			{frame && frame.from.length > 0 && <MadeFrom origins={frame.from} open={open} />}
-			{loaded.state === "error" && <p>{loaded.error.message}</p>}
+			{loaded.state === "error" && <Trouble error={loaded.error} />}
 		</aside>
 	);
 }

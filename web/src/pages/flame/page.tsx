@@ -11,15 +11,22 @@ import { register } from "../../shell/registry";
 import { Chart, type Chosen } from "./chart";
 import { Details } from "./details";
 import { BoxTable } from "./boxes";
+import { csvRows, visibleRange } from "./csv";
 import { useFinding } from "./focus";
 
 type ViewName = "down" | "heavy" | "up" | "sandwich";
 const VIEWS: [ViewName, string][] = [["down", "Top-down"], ["heavy", "Left-heavy"], ["up", "Bottom-up"], ["sandwich", "Sandwich"]];
 
+/** A page in one file has the details of boxes under one name: without a metric, which is the default one. */
+function heldMetric(app: App): Query {
+	const metric = app.about.metrics.find((one) => one.is_default)?.name;
+	return app.source.isOffline && app.state.values["metric"] === metric ? { metric: null } : {};
+}
+
 function useQuery(app: App): { view: ViewName; query: Query } {
 	const values = app.state.values;
 	const view = (VIEWS.find(([id]) => id === values["view"])?.[0] ?? "down");
-	const query: Query = { ...common(app, ["metric", "window"]), view, root: values["root"], search: values["search"], hide: values["hide"],
+	const query: Query = { ...common(app, ["metric", "window"]), ...heldMetric(app), view, root: values["root"], search: values["search"], hide: values["hide"],
 		recursion: values["recursion"], phase: values["phase"], layers: values["layers"] };
 	return { view, query };
 }
@@ -31,6 +38,7 @@ function FlamePage() {
 	const trouble = useFinding(app, query);
 	const [chosen, setChosen] = useState<Chosen | null>(null);
 	const [flame, setFlame] = useState<Flame | null>(null);
+	const [callers, setCallers] = useState<Flame | null>(null);
 	const of = values["of"];
 	const setView = (next: ViewName) => app.set({ view: next === "down" ? null : next, x0: null, x1: null, root: null, node: null }, true);
 
@@ -56,7 +64,7 @@ function FlamePage() {
 				<Search flame={flame} />
 				<Switches label="As" value={asTable ? "table" : "graph"} options={[["graph", "Graph"], ["table", "Table"]]}
 					onChange={(as) => app.set({ as: as === "table" ? as : null }, true)} />
-				<CsvButton name="flame" rows={() => (flame ? boxRows(flame) : [])} />
+				<CsvButton name="flame" rows={() => csvRows(view === "sandwich" ? { callers, callees: flame } : { [view]: flame }, visibleRange(values))} />
 				{!app.source.isOffline && <button type="button" aria-pressed={values["recursion"] === "collapse"} title="r"
 					onClick={() => app.set({ recursion: values["recursion"] ? null : "collapse", node: null, root: null }, true)}>Collapse recursion</button>}
 				{app.about.has["layers"] && !app.source.isOffline && <button type="button" aria-pressed={values["phase"] === "apart"}
@@ -70,7 +78,7 @@ function FlamePage() {
 				<div class="charts">
 					{values["finding"] ? <p class="notice" aria-busy="true">Looking for the box of the finding…</p> : view === "sandwich" ? (of ? <>
 						<h2>Callers</h2>
-						<Chart key={`callers ${of}`} query={{ ...query, view: "callers", of, root: null }} keeps={false} onAnswer={() => undefined} onChosen={setChosen} asTable={asTable} />
+						<Chart key={`callers ${of}`} query={{ ...query, view: "callers", of, root: null }} keeps={false} onAnswer={setCallers} onChosen={setChosen} asTable={asTable} />
 						<h2>Callees</h2>
 						<Chart key={`callees ${of}`} query={{ ...query, view: "callees", of, root: null }} keeps={false} onAnswer={setFlame} onChosen={setChosen} asTable={asTable} />
 					</> : <Frames query={query} />)
@@ -80,15 +88,6 @@ function FlamePage() {
 			</div>
 		</div>
 	);
-}
-
-function boxRows(flame: Flame): (string | number | null)[][] {
-	const rows: (string | number | null)[][] = [["depth", "name", "layer", `self (${flame.total.unit})`, `total (${flame.total.unit})`, "share", "boxes"]];
-	for (let box = 0; box < flame.count; box++) {
-		rows.push([flame.depth[box] as number, flame.name(box), LAYERS[flame.layer[box] as number] ?? "other", flame.self[box] as number,
-			flame.value[box] as number, (flame.value[box] as number) / flame.total.value, flame.many[box] as number]);
-	}
-	return rows;
 }
 
 function Summary({ flame }: { flame: Flame | null }) {
