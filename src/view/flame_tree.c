@@ -141,26 +141,32 @@ place_contexts(const struct plumb_flame_source *s, struct plumb_flame_tree *tree
 	return project_below(s, tree, top, owner);
 }
 
-/* Forward and backward below a node each. A context with values of both phases is below both. */
+/* Forward and backward below a node each. A context with values of both phases is below both. What
+ * backward work does is backward, too: kernels have no flag of their own. */
 static int
 place_apart(const struct plumb_flame_source *s, struct plumb_flame_tree *tree, uint32_t *owner)
 {
 	const struct plumb_profile *p = s->side->profile;
 	uint32_t *backward = calloc(p->contexts_count + (size_t)1, sizeof *backward);
+	unsigned char *is_backward = calloc(p->contexts_count + (size_t)1, 1);
 	uint32_t tops[2] = {
 		plumb_flame_child(tree, 0, PLUMB_FLAME_FORWARD_FRAME, 0, 0),
 		plumb_flame_child(tree, 0, PLUMB_FLAME_BACKWARD_FRAME, 0, 0),
 	};
 	int code = PLUMB_ESYSTEM;
 
-	if (backward && tops[0] != PLUMB_NONE && tops[1] != PLUMB_NONE)
+	if (backward && is_backward && tops[0] != PLUMB_NONE && tops[1] != PLUMB_NONE)
 		code = place_contexts(s, tree, tops[0], owner);
 	if (!code)
 		code = place_contexts(s, tree, tops[1], backward);
-	for (uint32_t c = 0; !code && c < p->contexts_count; c++)
-		if (p->contexts[c].flags & MARKS)
+	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
+		is_backward[c] =
+			(p->contexts[c].flags & MARKS) || (c && is_backward[p->contexts[c].parent]);
+		if (is_backward[c])
 			owner[c] = backward[c];
+	}
 	free(backward);
+	free(is_backward);
 	return code;
 }
 

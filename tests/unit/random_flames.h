@@ -20,15 +20,16 @@ path_of(const struct plumb_profile *p, const struct plumb_flame_query *q, uint32
 {
 	struct step all[STEPS];
 	uint32_t count = 0, length = 0;
+	bool backward = false;
 	bool marked = q->view == PLUMB_FLAME_DOWN && !q->collapse;
 
-	for (uint32_t c = context; c; c = p->contexts[c].parent)
+	for (uint32_t c = context; c; c = p->contexts[c].parent) {
 		all[count++] =
 			(struct step){ p->contexts[c].frame, marked && p->contexts[c].flags };
+		backward |= p->contexts[c].flags != 0;
+	}
 	if (q->apart)
-		path[length++] =
-			(struct step){ p->contexts[context].flags ? UINT32_MAX : UINT32_MAX - 1,
-			               false };
+		path[length++] = (struct step){ backward ? UINT32_MAX : UINT32_MAX - 1, false };
 	while (count--) {
 		uint32_t kind = p->frames[all[count].frame].kind, same = length;
 
@@ -69,7 +70,8 @@ turn_path(const struct plumb_flame_query *q, struct step *path, uint32_t length)
 	return length;
 }
 
-/* A tree of random frames; backward is inherited. NEGATIVE: some values are. */
+/* A tree of random frames. What backward work does has the flag, too, but for kernels. NEGATIVE:
+ * some values are. */
 static inline void
 make_random(struct plumb_profile *p, bool negative)
 {
@@ -91,7 +93,9 @@ make_random(struct plumb_profile *p, bool negative)
 		backs[count] = backs[above] || rand() % 8 == 0;
 		depths[count] = depths[above] + 1;
 		contexts[count] = at(&m, contexts[above], kinds[name], text, NULL,
-		                     backs[count] ? PLUMB_CONTEXT_BACKWARD : 0);
+		                     backs[count] && kinds[name] != PLUMB_FRAME_KERNEL
+		                             ? PLUMB_CONTEXT_BACKWARD
+		                             : 0);
 		if (rand() % 3)
 			value(&m, contexts[count], PLUMB_METRIC_OP_TIME,
 			      rand() % 100 - (negative ? 50 : 0));
