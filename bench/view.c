@@ -8,7 +8,8 @@
  *	  -lsqlite3 -lz -lzstd -llzma -o build/bench_view
  *	build/bench_view [CONTEXTS [SPANS [FILE]]]
  *
- * With FILE, it only writes a profile there, for a browser. Contexts are of three shapes: `wide`
+ * With FILE, it only writes a profile there, for a browser; of 0 CONTEXTS one whose flame graph
+ * fills 40 rows with 1500 boxes each, of different names. Contexts are of three shapes: `wide`
  * nests 32 names four deep, `deep` has 1024 levels with 32 calls at each of them below 32 others,
  * and `flat` has one caller of all. An answer is of 1500 pixels: the whole, then 100 random ranges.
  */
@@ -349,6 +350,33 @@ measure_timeline(uint32_t spans)
 
 /* ---- a profile for a browser: `wide`, and the spans ---- */
 
+/* Stacks of 40 frames side by side, no two boxes of a row with the same name. */
+static void
+make_full(struct maker *m)
+{
+	char name[40];
+
+	for (int i = 0; i < 1500; i++)
+		for (uint32_t row = 0, at = 0; row < 40; row++) {
+			snprintf(name, sizeof name, "box %d of row %u", i, row);
+			at = plumb_builder_context(
+				m->b, at,
+				plumb_builder_frame(m->b, 1 + (uint32_t)rand() % 10,
+			                            plumb_builder_text(m->b, name), PLUMB_NONE, 0),
+				0);
+			if (row == 39)
+				plumb_builder_value(
+					m->b, &(struct plumb_value){ .context = at,
+				                                     .metric = PLUMB_METRIC_OP_TIME,
+				                                     .track = m->thread,
+				                                     .sum = 1000,
+				                                     .count = 1,
+				                                     .min = 1000,
+				                                     .max = 1000,
+				                                     .mean = 1000 });
+		}
+}
+
 static int
 write_profile(uint32_t contexts, uint32_t spans, const char *file)
 {
@@ -356,8 +384,12 @@ write_profile(uint32_t contexts, uint32_t spans, const char *file)
 	struct plumb_error error = { 0 };
 	struct maker m = begin(contexts);
 
-	make_wide(&m);
-	make_spans(&m, spans);
+	if (contexts)
+		make_wide(&m);
+	else
+		make_full(&m);
+	if (spans)
+		make_spans(&m, spans);
 	if (plumb_builder_finish(m.b, &p, &error) < 0 ||
 	    plumb_store_write(&p, file, NULL, NULL, &error) < 0) {
 		fprintf(stderr, "%s\n", error.message);

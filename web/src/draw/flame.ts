@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flame graph over the typed arrays of an answer. Boxes lie by depth, then from left to right, so that each row is found by halving.
-// All edges are on whole device pixels, and boxes below one pixel become one.
+// All edges are on whole device pixels, and boxes below one pixel become one. Narrow boxes are drawn as pixels of an image.
 import type { Table } from "../protocol/columns";
-import { changeStep, type Palette } from "./colours";
+import { changeStep, channels, type Palette } from "./colours";
 import { fit, prepareText } from "./text";
 import { short, signedPercent, visible } from "./words";
 
@@ -63,7 +63,7 @@ export class Flame {
 		const isPair = table.columns.some((column) => column.name === "before");
 		this.before = isPair ? table.column("before").numbers() : null;
 		this.beforeSelf = isPair ? table.column("before_self").numbers() : null;
-		this.colour = Uint8Array.from(this.layer);
+		this.colour = Uint8Array.from(this.layer, (layer) => (layer >= 0 && layer < 6 ? layer : 5));
 		for (let box = 0; isPair && box < this.count; box++) this.colour[box] = changeStep(this.value[box] as number, this.beforeOf(box));
 		this.rows = this.count ? (this.depth[this.count - 1] as number) + 1 : 0;
 		this.start = new Int32Array(this.rows + 1);
@@ -199,12 +199,15 @@ export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, p
 	context.fillStyle = palette.background;
 	context.fillRect(0, 0, width, height);
 	const row = Math.round(ROW * ratio), scale = width / (view.x1 - view.x0), top = Math.round(view.top * ratio);
-	const hatch = flame.before ? hatching(context, palette, ratio) : null;
 	const firstRow = Math.max(0, Math.floor(top / row)), lastRow = Math.min(flame.rows, Math.ceil((top + height) / row));
 	const named: number[] = [];
+	const hatch = flame.before ? hatching(context, palette, ratio) : null;
+	const rows = Math.max(0, lastRow - firstRow), narrow = narrowPixels(width, rows);
 	for (let depth = firstRow; depth < lastRow; depth++) {
-		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio, hatch);
+		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio, hatch,
+			narrow.subarray((depth - firstRow) * width, (depth - firstRow + 1) * width));
 	}
+	drawNarrow(context, narrow, width, rows, firstRow * row - top, row);
 	drawMarks(context, flame, view, scale, row, top, palette, marks, ratio, width);
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	prepareText(context);
@@ -232,46 +235,69 @@ function hatching(context: CanvasRenderingContext2D, palette: Palette, ratio: nu
 	return context.createPattern(tile, "repeat");
 }
 
+let kept: { canvas: HTMLCanvasElement; pixels: Uint32Array<ArrayBuffer>; width: number } | null = null;
+
+/** A pixel for each pixel of each row, 0: none. */
+function narrowPixels(width: number, rows: number): Uint32Array<ArrayBuffer> {
+	if (!kept || kept.width !== width || kept.pixels.length < width * rows) {
+		kept = { canvas: document.createElement("canvas"), pixels: new Uint32Array(width * (rows + 8)), width };
+	}
+	return kept.pixels.fill(0).subarray(0, width * rows);
+}
+
+/** Boxes that are narrower than 3 pixels, all at once: thousands of small rectangles take much longer. Each row is one pixel high, and stretched. */
+function drawNarrow(context: CanvasRenderingContext2D, pixels: Uint32Array<ArrayBuffer>, width: number, rows: number, y: number, row: number): void {
+	const canvas = kept?.canvas, on = canvas?.getContext("2d");
+	if (!canvas || !on || rows === 0 || !pixels.some((pixel) => pixel !== 0)) return;
+	if (canvas.width !== width || canvas.height < rows) {
+		canvas.width = width;
+		canvas.height = rows + 8;
+	}
+	on.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer, 0, 4 * width * rows), width, rows), 0, 0);
+	context.imageSmoothingEnabled = false;
+	for (let at = 0; at < rows; at++) context.drawImage(canvas, 0, at, width, 1, 0, y + at * row, width, row - 1);
+}
+
+const packs = new WeakMap<string[], Uint32Array>();
+
+/** Colours as pixels of an image. */
+function packed(colours: string[]): Uint32Array {
+	let pack = packs.get(colours);
+	if (!pack) {
+		const bytes = new Uint8Array(4 * colours.length);
+		colours.forEach((colour, index) => bytes.set([...channels(colour), 255], 4 * index));
+		packs.set(colours, (pack = new Uint32Array(bytes.buffer)));
+	}
+	return pack;
+}
+
 function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number, view: View, scale: number, width: number, y: number, height: number,
-	palette: Palette, searching: boolean, named: number[], ratio: number, hatch: CanvasPattern | null): void {
+	palette: Palette, searching: boolean, named: number[], ratio: number, hatch: CanvasPattern | null, narrow: Uint32Array): void {
 	const end = flame.start[depth + 1] as number, wide = 26 * ratio;
 	const colours = flame.before ? palette.changes : palette.layers, dim = flame.before ? palette.dimChanges : palette.dim;
-	let colour = "", left = 0, right = -1; // the run of narrow boxes of one colour that is not drawn yet
+	const pixels = packed(colours), dimPixels = packed(dim);
+	let right = -1; // what is left of it is drawn
 	for (let box = flame.first(depth, view.x0); box < end; box++) {
 		const x0 = ((flame.x0[box] as number) - view.x0) * scale;
 		if (x0 >= width) break;
-		const x1 = ((flame.x1[box] as number) - view.x0) * scale;
 		const a = Math.max(0, Math.round(x0));
-		let b = Math.min(width, Math.round(x1));
+		let b = Math.min(width, Math.round(((flame.x1[box] as number) - view.x0) * scale));
 		if (b <= a) b = a + 1;
 		if (b <= right) continue; // narrower than a pixel, and that pixel is drawn
-		const own = (searching && !((flame.flags[box] as number) & MATCH) ? dim : colours)[flame.colour[box] as number] ?? (colours[5] as string);
-		if (b - a < 3 && own === colour && a <= right) {
-			right = b;
+		const isDim = searching && !((flame.flags[box] as number) & MATCH), colour = flame.colour[box] as number, left = Math.max(a, right);
+		right = b;
+		if (b - a < 3) {
+			narrow.fill((isDim ? dimPixels : pixels)[colour] as number, left, b);
 			continue;
 		}
-		if (right > left) {
-			context.fillStyle = colour;
-			context.fillRect(left, y, right - left, height);
-		}
-		colour = own;
-		left = Math.max(a, right);
-		right = b;
-		if (b - a >= 3) {
-			// A gap of one pixel parts it from the next one.
-			context.fillStyle = own;
+		// A gap of one pixel parts it from the next one.
+		context.fillStyle = (isDim ? dim : colours)[colour] as string;
+		context.fillRect(left, y, b - 1 - left, height);
+		if (hatch && flame.only(box)) {
+			context.fillStyle = hatch;
 			context.fillRect(left, y, b - 1 - left, height);
-			if (hatch && flame.only(box)) {
-				context.fillStyle = hatch;
-				context.fillRect(left, y, b - 1 - left, height);
-			}
-			left = right;
-			if (b - a >= wide) named.push(box);
 		}
-	}
-	if (right > left) {
-		context.fillStyle = colour;
-		context.fillRect(left, y, right - left, height);
+		if (b - a >= wide) named.push(box);
 	}
 }
 
