@@ -8,7 +8,8 @@
  *	  -lsqlite3 -lz -lzstd -llzma -o build/bench_view
  *	build/bench_view [CONTEXTS [SPANS [FILE]]]
  *
- * With FILE, it only writes a profile there, for a browser. Contexts are of three shapes: `wide`
+ * With FILE, it only writes a profile there, for a browser; of 0 CONTEXTS one whose flame graph
+ * fills 40 rows with 1500 boxes each, of different names. Contexts are of three shapes: `wide`
  * nests 32 names four deep, `deep` has 1024 levels with 32 calls at each of them below 32 others,
  * and `flat` has one caller of all. An answer is of 1500 pixels: the whole, then 100 random ranges.
  */
@@ -186,14 +187,29 @@ measure_flame(const struct plumb_profile *p, const char *shape, struct plumb_fla
 	}
 	double middle = median(times, RANGES, &answer_most);
 	double make = median(makes, ROUNDS, &most);
-	printf("| %s, %s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.0f, %.0f ms "
+	printf("| %s, %s%s%s%s | %.0f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.0f, %.0f ms "
 	       "| %u | %.0f MB |\n",
 	       shape, plumb_flame_view_names[query->view],
 	       query->collapse ? ", recursion collapsed" : "",
-	       query->hidden ? ", layers hidden" : "", make, whole * 1e3, middle, answer_most,
-	       found[1] * 1e3, details[0] * 1e3, details[1] * 1e3, rows,
-	       (double)plumb_flame_bytes(flame) / 1e6);
+	       query->hidden ? ", layers hidden" : "", query->against ? ", against another" : "",
+	       make, whole * 1e3, middle, answer_most, found[1] * 1e3, details[0] * 1e3,
+	       details[1] * 1e3, rows, (double)plumb_flame_bytes(flame) / 1e6);
 	plumb_flame_free(flame);
+	return 0;
+}
+
+static int
+make_profile(void (*make)(struct maker *m), uint32_t contexts, struct plumb_profile *p)
+{
+	struct plumb_error error = { 0 };
+	struct maker m = begin(contexts);
+
+	make(&m);
+	if (plumb_builder_finish(m.b, p, &error) < 0) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	plumb_builder_free(m.b);
 	return 0;
 }
 
@@ -201,17 +217,12 @@ static int
 measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t contexts)
 {
 	struct plumb_flame_query query = { .metric = "op.time" };
-	struct plumb_profile p;
-	struct plumb_error error = { 0 };
-	struct maker m = begin(contexts);
+	struct plumb_profile p, before;
 	int failed = 0;
 
-	make(&m);
-	if (plumb_builder_finish(m.b, &p, &error) < 0) {
-		fprintf(stderr, "%s\n", error.message);
+	/* The one that it is compared with has other values, and lacks a part. */
+	if (make_profile(make, contexts, &p) || make_profile(make, contexts / 8 * 7, &before))
 		return 1;
-	}
-	plumb_builder_free(m.b);
 	for (int view = 0; view < PLUMB_FLAME_VIEWS; view++) {
 		query.view = (enum plumb_flame_view)view;
 		query.of = p.contexts[p.contexts_count / 2].frame;
@@ -219,7 +230,14 @@ measure_shape(const char *shape, void (*make)(struct maker *m), uint32_t context
 	}
 	query = (struct plumb_flame_query){ .metric = "op.time", .collapse = true };
 	failed |= measure_flame(&p, shape, &query);
+	query = (struct plumb_flame_query){ .metric = "op.time",
+		                            .against = &before,
+		                            .width = PLUMB_FLAME_EITHER };
+	failed |= measure_flame(&p, shape, &query);
+	query.view = PLUMB_FLAME_HEAVY;
+	failed |= measure_flame(&p, shape, &query);
 	plumb_profile_free(&p);
+	plumb_profile_free(&before);
 	return failed;
 }
 
@@ -340,6 +358,33 @@ measure_timeline(uint32_t spans)
 
 /* ---- a profile for a browser: `wide`, and the spans ---- */
 
+/* Stacks of 40 frames side by side, no two boxes of a row with the same name. */
+static void
+make_full(struct maker *m)
+{
+	char name[40];
+
+	for (int i = 0; i < 1500; i++)
+		for (uint32_t row = 0, at = 0; row < 40; row++) {
+			snprintf(name, sizeof name, "box %d of row %u", i, row);
+			at = plumb_builder_context(
+				m->b, at,
+				plumb_builder_frame(m->b, 1 + (uint32_t)rand() % 10,
+			                            plumb_builder_text(m->b, name), PLUMB_NONE, 0),
+				0);
+			if (row == 39)
+				plumb_builder_value(
+					m->b, &(struct plumb_value){ .context = at,
+				                                     .metric = PLUMB_METRIC_OP_TIME,
+				                                     .track = m->thread,
+				                                     .sum = 1000,
+				                                     .count = 1,
+				                                     .min = 1000,
+				                                     .max = 1000,
+				                                     .mean = 1000 });
+		}
+}
+
 static int
 write_profile(uint32_t contexts, uint32_t spans, const char *file)
 {
@@ -347,8 +392,12 @@ write_profile(uint32_t contexts, uint32_t spans, const char *file)
 	struct plumb_error error = { 0 };
 	struct maker m = begin(contexts);
 
-	make_wide(&m);
-	make_spans(&m, spans);
+	if (contexts)
+		make_wide(&m);
+	else
+		make_full(&m);
+	if (spans)
+		make_spans(&m, spans);
 	/* A recorded profile has its findings, too. */
 	if (plumb_builder_finish(m.b, &p, &error) < 0 || plumb_analyze(&p, NULL, &error) < 0 ||
 	    plumb_store_write(&p, file, NULL, NULL, &error) < 0) {

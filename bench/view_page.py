@@ -4,7 +4,8 @@
 
     scripts/install-browser.sh python3
     build/bench_view 1048576 2000000 big.plumb     # bench/view.c
-    bench/view_page.py big.plumb [--page flame|timeline]
+    bench/view_page.py big.plumb [AFTER] [--page flame|timeline|compare] [--height PIXELS]
+    build/bench_view 0 0 full.plumb                # 40 full rows of 1500 boxes
 
 It zooms in, moves to the sides and zooms out, by the wheel and by keys. A frame is the time between two of the browser's
 frames while something is drawn; "drawing" is the part of it that the page's own code takes. Memory is that of the page's
@@ -37,12 +38,21 @@ def row(what, times):
     print(f"{what:28} {len(times):6}  median {statistics.median(times):6.1f} ms  95 % {times[int(len(times) * 0.95)]:6.1f} ms  max {times[-1]:6.1f} ms")
 
 
-def page_memory(browser):
+def is_ours(entry):
+    """Is a process one that this program started? Others may run browsers, too."""
+    while entry.name not in ("0", "1"):
+        if entry.name == str(os.getpid()):
+            return True
+        entry = entry.parent / (entry / "stat").read_text().rpartition(")")[2].split()[1]
+    return False
+
+
+def page_memory():
     """MiB of the largest process of a page."""
     most = 0
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if b"--type=renderer" in (entry / "cmdline").read_bytes():
+            if is_ours(entry) and b"--type=renderer" in (entry / "cmdline").read_bytes():
                 sizes = [int(line.split()[1]) for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:")]
                 most = max(most, sizes[0] / 1024)
         except OSError:
@@ -52,18 +62,20 @@ def page_memory(browser):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("profile")
-    parser.add_argument("--page", choices=["flame", "timeline"], default="flame")
+    parser.add_argument("profile", nargs="+")
+    parser.add_argument("--page", choices=["flame", "timeline", "compare"], default="flame")
+    parser.add_argument("--values", default="", help="values of the page's address")
+    parser.add_argument("--height", type=int, default=900, help="of the window")
     parser.add_argument("--picture", help="a PNG file to write")
     asked = parser.parse_args()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1500, "height": 900}, reduced_motion="reduce")
+        page = browser.new_page(viewport={"width": 1520, "height": asked.height}, reduced_motion="reduce")
         page.set_default_timeout(60000)
         begin = time.monotonic()
-        viewer = Viewer(asked.profile)
+        viewer = Viewer(*asked.profile)
         address = time.monotonic() - begin
-        page.goto(f"{viewer.url}#1/{asked.page}")
+        page.goto(f"{viewer.url}#1/{asked.page}{asked.values}")
         while not page.evaluate(DRAWN[asked.page]):
             page.wait_for_timeout(5)
         print(f"from the command to the address {address:.2f} s, to the first drawing {time.monotonic() - begin:.2f} s")
@@ -85,7 +97,7 @@ def main():
             page.wait_for_timeout(20)
         row("drawing", page.evaluate("document.querySelector('.chart canvas').plumbTimes"))
         row("frames", page.evaluate("window.frames_")[1:])
-        print(f"memory of the page {page_memory(browser):.0f} MiB")
+        print(f"memory of the page {page_memory():.0f} MiB")
         if asked.picture:
             page.screenshot(path=asked.picture)
         browser.close()

@@ -11,19 +11,26 @@
 
 #define MAX_LINKS 40
 
+static const char *
+option_of(const struct plumb_output_rule *rule)
+{
+	return rule && rule->option ? rule->option : "-o";
+}
+
+/* OPTION names the output. */
 static int
-fail_write(const char *path, int number, struct plumb_error *error)
+fail_write(const char *path, int number, const char *option, struct plumb_error *error)
 {
 	errno = number;
 	if (number == ENOSPC || number == EDQUOT)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s: no space left; free some, or choose another place with -o",
-		                  path);
+		                  "%s: no space left; free some, or choose another place with %s",
+		                  path, option);
 	if (number == EFBIG)
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "%s: the file would be larger than allowed; raise ulimit -f, or "
-		                  "choose another place with -o",
-		                  path);
+		                  "choose another place with %s",
+		                  path, option);
 	return plumb_fail_errno(error, "cannot write %s", path);
 }
 
@@ -86,7 +93,8 @@ fail_link(const char *path, const char *given, struct plumb_error *error)
  * its target are read from one inode, so nobody can exchange it in between.
  */
 static int
-read_link(const char *path, const char *given, char target[PATH_MAX], struct plumb_error *error)
+read_link(const char *path, const char *given, char target[PATH_MAX], const char *option,
+          struct plumb_error *error)
 {
 	struct stat status;
 	ssize_t length = -1;
@@ -99,7 +107,7 @@ read_link(const char *path, const char *given, char target[PATH_MAX], struct plu
 	else if (status.st_uid != geteuid() && status.st_uid != 0)
 		code = fail_link(path, given, error);
 	else if ((length = readlinkat(fd, "", target, PATH_MAX - 1)) < 0)
-		code = fail_write(path, errno, error);
+		code = fail_write(path, errno, option, error);
 	close(fd);
 	if (length < 0)
 		return code;
@@ -109,14 +117,14 @@ read_link(const char *path, const char *given, char target[PATH_MAX], struct plu
 
 /* Follows the links at PATH's end into REAL. */
 static int
-follow_links(const char *path, char real[PATH_MAX], struct plumb_error *error)
+follow_links(const char *path, char real[PATH_MAX], const char *option, struct plumb_error *error)
 {
 	char target[PATH_MAX], next[2 * PATH_MAX];
 	struct stat status;
 
 	snprintf(real, PATH_MAX, "%s", path);
 	for (int links = 0; links < MAX_LINKS; links++) {
-		int code = read_link(real, path, target, error);
+		int code = read_link(real, path, target, option, error);
 		if (code <= 0)
 			return code;
 		/* A link like this in /proc does not name a path. */
@@ -128,10 +136,10 @@ follow_links(const char *path, char real[PATH_MAX], struct plumb_error *error)
 		else
 			snprintf(next, sizeof next, "%.*s/%s", (int)(slash - real), real, target);
 		if (strlen(next) >= PATH_MAX)
-			return fail_write(path, ENAMETOOLONG, error);
+			return fail_write(path, ENAMETOOLONG, option, error);
 		strcpy(real, next);
 	}
-	return fail_write(path, ELOOP, error);
+	return fail_write(path, ELOOP, option, error);
 }
 
 static int
@@ -141,8 +149,8 @@ check_file(const char *path, const char *real, const struct stat *status,
 	if (!rule || rule->force || !rule->ours || !status->st_size || rule->ours(real))
 		return PLUMB_OK;
 	return plumb_fail(error, PLUMB_EUSAGE,
-	                  "%s exists and is not %s; give -o another name, or --force to replace it",
-	                  path, rule->kind);
+	                  "%s exists and is not %s; give %s another name, or --force to replace it",
+	                  path, rule->kind, option_of(rule));
 }
 
 /* Finds where PATH leads, and whether what is there may be replaced. *THERE: is there a file? */
@@ -155,22 +163,23 @@ find_target(const char *path, const struct plumb_output_rule *rule, char real[PA
 	*there = false;
 	if (!length || path[length - 1] == '/')
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s does not name a file; give -o the name of a file", path);
+		                  "%s does not name a file; give %s the name of a file", path,
+		                  option_of(rule));
 	if (length >= PATH_MAX)
-		return fail_write(path, ENAMETOOLONG, error);
-	int code = follow_links(path, real, error);
+		return fail_write(path, ENAMETOOLONG, option_of(rule), error);
+	int code = follow_links(path, real, option_of(rule), error);
 	if (code)
 		return code;
 	if (stat(real, status))
 		return PLUMB_OK;
 	if (S_ISDIR(status->st_mode))
-		return plumb_fail(error, PLUMB_EUSAGE, "%s is a folder; give -o the name of a file",
-		                  path);
+		return plumb_fail(error, PLUMB_EUSAGE, "%s is a folder; give %s the name of a file",
+		                  path, option_of(rule));
 	if (!S_ISREG(status->st_mode))
 		return rule && rule->plain
 		               ? plumb_fail(error, PLUMB_EUSAGE,
-		                            "%s is a device or pipe; give -o the name of a file",
-		                            path)
+		                            "%s is a device or pipe; give %s the name of a file",
+		                            path, option_of(rule))
 		               : PLUMB_OK;
 	*there = true;
 	return check_file(path, real, status, rule, error);
@@ -216,7 +225,8 @@ plumb_output_open(struct plumb_output *output, const char *path,
 	int fd, code;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
-	*output = (struct plumb_output){ .durable = rule && rule->durable };
+	*output = (struct plumb_output){ .durable = rule && rule->durable,
+		                         .option = option_of(rule) };
 	code = find_target(path, rule, output->path, &there, &status, error);
 	if (code)
 		return code;
@@ -231,7 +241,7 @@ plumb_output_open(struct plumb_output *output, const char *path,
 	}
 	if (fd < 0) {
 		output->temporary[0] = '\0';
-		return fail_write(path, errno, error);
+		return fail_write(path, errno, output->option, error);
 	}
 	output->file = fdopen(fd, "w");
 	if (!output->file) {
@@ -239,7 +249,7 @@ plumb_output_open(struct plumb_output *output, const char *path,
 		close(fd);
 		plumb_output_abandon();
 		is_unfinished = 0;
-		return fail_write(path, number, error);
+		return fail_write(path, number, output->option, error);
 	}
 	return PLUMB_OK;
 }
@@ -331,5 +341,5 @@ plumb_output_close(struct plumb_output *output, struct plumb_error *error)
 	forget_temporary(output, number != 0);
 	if (!number && output->durable)
 		number = sync_folder(output->path);
-	return number ? fail_write(output->path, number, error) : PLUMB_OK;
+	return number ? fail_write(output->path, number, output->option, error) : PLUMB_OK;
 }

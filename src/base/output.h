@@ -25,12 +25,13 @@
 struct plumb_output_rule {
 	/* May the file PATH, which is there and not empty, be replaced? NULL: any file may. */
 	bool (*ours)(const char *path);
-	const char *kind; /* what `ours` looks for: "a plumb profile" */
-	bool force;       /* replace any file */
-	bool private;     /* only its owner may read a new file; else the umask decides */
-	bool widen;       /* the new file's permissions do not depend on the old file's */
-	bool plain;       /* it must be a file, not a pipe or a device */
-	bool durable;     /* on disk when close returns */
+	const char *kind;   /* what `ours` looks for: "a plumb profile" */
+	const char *option; /* that names the output, for messages; NULL: "-o" */
+	bool force;         /* replace any file */
+	bool private;       /* only its owner may read a new file; else the umask decides */
+	bool widen;         /* the new file's permissions do not depend on the old file's */
+	bool plain;         /* it must be a file, not a pipe or a device */
+	bool durable;       /* on disk when close returns */
 };
 
 struct plumb_output {
@@ -38,6 +39,7 @@ struct plumb_output {
 	char temporary[PATH_MAX]; /* what is written meanwhile; "": the file itself */
 	/* private */
 	char path[PATH_MAX]; /* where links led to */
+	const char *option;
 	bool durable;
 	bool limited; /* by the old file's permissions */
 	mode_t old_mode;

@@ -287,6 +287,7 @@ draw_roofline(const struct plumb_invocation *invocation, const struct plumb_tabl
 	const struct plumb_output_rule rule = {
 		.ours = plumb_roofline_drew,
 		.kind = "a roofline that plumb drew",
+		.option = "--svg",
 		.force = plumb_options_flag(invocation->options, "force"),
 	};
 	if (plumb_output_open(&output, path, &rule, &error) < 0)

@@ -139,6 +139,7 @@ write_page(const struct plumb_invocation *invocation, struct plumb_answers *answ
 	const struct plumb_output_rule rule = {
 		.ours = plumb_page_is,
 		.kind = "a page that plumb view wrote",
+		.option = "--html",
 		.force = plumb_options_flag(invocation->options, "force"),
 		.private = true,
 	};

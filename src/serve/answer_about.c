@@ -83,6 +83,9 @@ plumb_answer_about(struct plumb_question *question, struct plumb_error *error)
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
+	plumb_json_key_quantity(json, "before",
+	                        question->answers->count > 1 ? question->answers->before
+	                                                     : PLUMB_UNKNOWN);
 	plumb_windows_json(p, json);
 	if (totals)
 		write_metrics(p, totals, json);

@@ -2,6 +2,7 @@
 /* Flame graphs. To make one takes a pass over the profile, to answer for a range does not, so those
  * that were used last are kept. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "serve/answers.h"
@@ -74,6 +75,7 @@ read_query(const struct plumb_query *q, struct plumb_flame_query *wanted, struct
 		.one_rank = plumb_query_given(q, "rank"),
 		.rank = plumb_query_given(q, "rank") ? plumb_query_number(q, "rank") : 0,
 		.apart = !strcmp(plumb_query_text(q, "phase"), "apart"),
+		.width = plumb_query_choice(q, "width"),
 	};
 	if (of < 0 && (wanted->view == PLUMB_FLAME_CALLERS || wanted->view == PLUMB_FLAME_CALLEES))
 		return plumb_fail(error, PLUMB_EUSAGE, "view=%s needs of=FRAME",
@@ -94,7 +96,9 @@ void
 plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile)
 {
 	for (int i = 0; i < PLUMB_SERVED_FLAMES; i++)
-		if (answers->flames[i].flame && (!profile || answers->flames[i].profile == profile))
+		if (answers->flames[i].flame &&
+		    (!profile || answers->flames[i].profile == profile ||
+		     answers->flames[i].against == profile))
 			forget(&answers->flames[i]);
 }
 
@@ -156,41 +160,106 @@ find_flame(struct plumb_question *question, const struct plumb_flame_query *want
 	place = oldest(answers);
 	if (place->flame)
 		forget(place);
-	*place = (struct plumb_kept_flame){ flame, question->profile, answers->questions };
+	*place = (struct plumb_kept_flame){ flame, question->profile, wanted->against,
+		                            answers->questions };
 	return flame;
+}
+
+/* The flame graph that the query asks for. NULL with ERROR filled. */
+static struct plumb_flame *
+take_flame(struct plumb_question *question, struct plumb_error *error)
+{
+	struct plumb_answers *answers = question->answers;
+	int64_t against = plumb_query_number(question->query, "against");
+	struct plumb_flame_query wanted;
+
+	if (read_query(question->query, &wanted, error) < 0)
+		return NULL;
+	if (against >= answers->count) {
+		plumb_fail(error, PLUMB_EUSAGE, "there is no file %lld; files are 0 to %u",
+		           (long long)against, answers->count - 1);
+		return NULL;
+	}
+	if (against >= 0 &&
+	    plumb_served_window(answers, &answers->files[against], &question->window, false,
+	                        &wanted.against, error) < 0) {
+		plumb_fail_in(error, "%s", answers->files[against].name);
+		return NULL;
+	}
+	return find_flame(question, &wanted, error);
+}
+
+/* The names that the query looks for, one on each line; malloced. "": none. NULL: no memory. */
+static char *
+read_names(const struct plumb_query *query)
+{
+	const char *name;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	for (uint32_t i = 0; out && (name = plumb_query_each(query, "named", i)); i++)
+		fprintf(out, i ? "\n%s" : "%s", name);
+	if (out && !fclose(out))
+		return text;
+	free(text);
+	return NULL;
 }
 
 int
 plumb_answer_flame(struct plumb_question *question, struct plumb_error *error)
 {
-	struct plumb_flame_query wanted;
 	struct plumb_flame_range range;
 	struct plumb_flame *flame;
+	char *names;
+	int code;
 
-	if (read_query(question->query, &wanted, error) < 0 ||
-	    read_range(question->query, &range, error) < 0)
+	if (read_range(question->query, &range, error) < 0)
 		return error->code;
-	flame = find_flame(question, &wanted, error);
+	flame = take_flame(question, error);
 	if (!flame)
 		return error->code;
-	return plumb_flame_write(flame, &range, question->format, question->out, error);
+	names = read_names(question->query);
+	range.named = names;
+	code = names ? plumb_flame_write(flame, &range, question->format, question->out, error)
+	             : plumb_fail_memory(error, "for the search");
+	free(names);
+	return code;
+}
+
+/* The node that shows what finding ID is about. */
+static int
+find_finding(struct plumb_question *question, const char *id, struct plumb_flame *flame,
+             uint32_t *node, struct plumb_error *error)
+{
+	const struct plumb_profile *p = question->profile;
+
+	for (uint32_t i = 0; i < p->findings_count; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+
+		if (!plumb_text(p, f->id) || strcmp(plumb_text(p, f->id), id) != 0)
+			continue;
+		if (f->context >= p->contexts_count)
+			return plumb_fail(error, PLUMB_EEMPTY, "the finding is about no call path");
+		return plumb_flame_node_of(flame, f->context, node, error);
+	}
+	return plumb_fail(error, PLUMB_EEMPTY, "there is no finding %.80s of this part of the run",
+	                  id);
 }
 
 int
 plumb_answer_frame(struct plumb_question *question, struct plumb_error *error)
 {
 	const char *rule = plumb_profile_environment(question->profile, "run.user_code");
-	int64_t node = plumb_query_number(question->query, "node");
-	struct plumb_flame_query wanted;
+	const char *finding = plumb_query_text(question->query, "finding");
+	int64_t asked = plumb_query_number(question->query, "node");
+	uint32_t node = (uint32_t)(asked < FRAME_MOST ? asked : FRAME_MOST);
 	struct plumb_flame *flame;
 
-	if (node < 0)
-		return plumb_fail(error, PLUMB_EUSAGE, "the query needs node=NUMBER");
-	if (read_query(question->query, &wanted, error) < 0)
+	if ((asked < 0) == !finding)
+		return plumb_fail(error, PLUMB_EUSAGE, "the query needs node=NUMBER or finding=ID");
+	flame = take_flame(question, error);
+	if (!flame || (finding && find_finding(question, finding, flame, &node, error) < 0))
 		return error->code;
-	flame = find_flame(question, &wanted, error);
-	if (!flame)
-		return error->code;
-	return plumb_flame_frame(flame, (uint32_t)(node < FRAME_MOST ? node : FRAME_MOST), rule,
-	                         question->out, error);
+	return plumb_flame_frame(flame, node, rule, question->out, error);
 }

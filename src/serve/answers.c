@@ -182,6 +182,10 @@ wants_whole(const struct plumb_question *question)
 	                         ? plumb_query_text(question->query, "by")
 	                         : NULL;
 
+	/* A comparison is of the whole, as that of the verb: the main loops may differ. */
+	if (plumb_query_has(question->query, "against") &&
+	    plumb_query_given(question->query, "against"))
+		return true;
 	return by && (!strcmp(by, "memory") ||
 	              (!strcmp(by, "shape") && !plumb_window_has_variants(question->file->whole)));
 }
@@ -204,6 +208,7 @@ choose_window(const struct plumb_answer_kind *kind, struct plumb_question *quest
 	    !wants_whole(question))
 		choice.kind = PLUMB_WINDOW_LOOP;
 	question->windowed = choice.kind;
+	question->window = choice;
 	/* With a window that is named, findings are of that alone, as the verb's are. */
 	findings = text &&
 	           (kind->write == plumb_answer_findings || kind->write == plumb_answer_overview ||

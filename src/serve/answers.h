@@ -45,8 +45,8 @@ struct plumb_served_file {
 #define PLUMB_SERVED_FLAMES 8
 #define PLUMB_FLAMES_BYTES ((size_t)256 << 20)
 struct plumb_kept_flame {
-	struct plumb_flame *flame; /* NULL: this place is free */
-	const struct plumb_profile *profile;
+	struct plumb_flame *flame;                     /* NULL: this place is free */
+	const struct plumb_profile *profile, *against; /* against: or NULL */
 	uint64_t used;
 };
 
@@ -79,6 +79,7 @@ struct plumb_question {
 	struct plumb_served_file *file;      /* the one that the query names */
 	const struct plumb_profile *profile; /* of the window that it names, or of the whole */
 	bool windowed;                       /* `profile` is of a window */
+	struct plumb_window_choice window;   /* of which one */
 	FILE *out;
 	bool later;         /* set it if a job has to end first */
 	const char *remedy; /* set it for PLUMB_EEMPTY: a command that brings what is missing */

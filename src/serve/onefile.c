@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/regular.h"
 #include "base/sha256.h"
+#include "base/sort.h"
 #include "base/vec.h"
 #include "model/metric.h"
 #include "serve/answers.h"
@@ -28,6 +29,8 @@
 #define BOXES_MOST 100000
 #define TIMELINE_WIDTH 8000 /* pixels */
 #define MEMORIES_MOST 64    /* of devices and processes */
+#define DETAILS_MOST 60     /* boxes of a flame graph */
+#define EXPLAINED_MOST 12   /* iterations of a track */
 
 struct entry {
 	char *key;   /* the canonical query, without what a page does not choose by */
@@ -236,7 +239,8 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
            const char *window, struct plumb_error *error)
 {
 	static const uint32_t metrics[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
-		                            PLUMB_METRIC_CPU_TIME };
+		                            PLUMB_METRIC_CPU_TIME, PLUMB_METRIC_HOST_WAIT };
+	enum { METRICS = sizeof metrics / sizeof *metrics };
 	static const char *const views[] = { "down", "heavy", "up" };
 	const struct plumb_profile *p = file->whole;
 	uint32_t usual = plumb_metric_default(p);
@@ -245,13 +249,13 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
 	int code = 0;
 
 	for (uint32_t i = 0; i < p->values_count; i++)
-		for (unsigned m = 0; m < 3; m++)
+		for (unsigned m = 0; m < METRICS; m++)
 			has |= (unsigned)(p->values[i].metric == metrics[m]) << m;
 	for (size_t v = 0; !code && v < 3; v++) {
 		snprintf(query, sizeof query, "view=%s&%s&%s", views[v], number, window);
 		code = add_flame(page, query, error);
 		/* The default is asked for with its name, and without. */
-		for (unsigned m = 0; !code && m < 3; m++) {
+		for (unsigned m = 0; !code && m < METRICS; m++) {
 			if (!(has >> m & 1) && metrics[m] != usual)
 				continue;
 			snprintf(query, sizeof query, "view=%s&%s&%s&metric=%s", views[v], number,
@@ -259,6 +263,176 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
 			code = add_flame(page, query, error);
 		}
 	}
+	return code;
+}
+
+/* ---- boxes in detail ---- */
+
+static int
+compare_boxes(const void *a, const void *b)
+{
+	const struct plumb_sort_item *x = a, *y = b;
+
+	return (x->key < y->key) - (x->key > y->key);
+}
+
+/* How many boxes a page has details of. Each takes a pass over the profile. */
+static uint32_t
+count_details(const struct plumb_profile *p)
+{
+	uint64_t most = UINT64_C(20000000) / (p->contexts_count + UINT64_C(1));
+
+	return most < 10 ? 10 : most < DETAILS_MOST ? (uint32_t)most : DETAILS_MOST;
+}
+
+/* Adds the details of the widest boxes of the flame graph that QUERY asks for. */
+static int
+add_details_of(struct onefile *page, struct plumb_flame *flame, uint32_t most, const char *query,
+               struct plumb_error *error)
+{
+	const struct plumb_flame_range range = { .px = 2000 };
+	struct plumb_sort_item *order;
+	struct plumb_answer boxes;
+	int code = plumb_flame_boxes(flame, &range, &boxes, error);
+
+	if (code)
+		return code;
+	order = malloc((boxes.row_count + (size_t)1) * sizeof *order);
+	for (uint32_t r = 0; order && r < boxes.row_count; r++) {
+		const struct plumb_answer_cell *c = plumb_answer_at(&boxes, r, 0);
+
+		order[r].index = (uint32_t)c[0].integer;
+		order[r].key = (uint64_t)((c[4].number - c[3].number) * 1e15);
+	}
+	if (order)
+		qsort(order, boxes.row_count, sizeof *order, compare_boxes);
+	for (uint32_t r = 0; order && !code && r < boxes.row_count && r < most; r++)
+		code = add(page, "frame", NULL, error, "%s&node=%" PRIu32, query, order[r].index);
+	if (!order)
+		code = plumb_fail_memory(error, "for the page");
+	free(order);
+	plumb_answer_free(&boxes);
+	return code;
+}
+
+/* Of the flame graph of FILE, or of FILE against AGAINST. */
+static int
+add_details(struct onefile *page, struct plumb_served_file *file, struct plumb_served_file *against,
+            const struct plumb_window_choice *window, enum plumb_flame_view view, const char *query,
+            struct plumb_error *error)
+{
+	struct plumb_flame_query wanted = { .view = view };
+	const struct plumb_profile *p;
+	struct plumb_flame *flame;
+	uint32_t most = count_details(file->whole);
+	int code = plumb_served_window(page->answers, file, window, false, &p, error);
+
+	if (!code && against)
+		code = plumb_served_window(page->answers, against, window, false, &wanted.against,
+		                           error);
+	if (code)
+		return code;
+	flame = plumb_flame_make(p, &wanted, error);
+	if (!flame) /* there is no such answer, as the page says where the graph would be */
+		return error->code == PLUMB_ESYSTEM ? error->code : 0;
+	code = add_details_of(page, flame, against ? most / 2 : most, query, error);
+	plumb_flame_free(flame);
+	return code;
+}
+
+/* The node of the answer, if it says that its box is what finding ID is about; -1. */
+static int64_t
+node_of_finding(struct onefile *page, const char *query, const char *id)
+{
+	struct plumb_reply *reply = plumb_answers_reply(page->answers, "frame", query);
+	char *text = reply && reply->status == 200 ? strndup(reply->data, reply->bytes) : NULL;
+	const char *findings = text ? strstr(text, "\"findings\":") : NULL;
+	const char *node = text ? strstr(text, "\"node\":") : NULL;
+	int64_t found = node && findings && strstr(findings, id) ? strtoll(node + 7, NULL, 10) : -1;
+
+	free(text);
+	plumb_reply_drop(reply);
+	return found;
+}
+
+/* The box of a finding, as the page looks for it: with the default metric, else with one that has a
+ * value there. Then the page opens the box by its node. */
+static int
+add_finding_box(struct onefile *page, const struct plumb_profile *p,
+                const struct plumb_finding *finding, const char *number, struct plumb_error *error)
+{
+	static const uint32_t others[] = { 0, PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
+		                           PLUMB_METRIC_CPU_TIME, PLUMB_METRIC_HOST_WAIT };
+	const char *id = plumb_text(p, finding->id), *window = plumb_text(p, finding->window);
+	char about[200], query[300];
+	int64_t node = -1;
+	int code;
+
+	for (size_t m = 0; node < 0 && m < sizeof others / sizeof *others; m++) {
+		snprintf(about, sizeof about, "%s&window=%s%s%s", number, window ? window : "all",
+		         m ? "&metric=" : "", m ? plumb_metrics[others[m]].name : "");
+		snprintf(query, sizeof query, "%s&finding=%s", about, id);
+		node = node_of_finding(page, query, id);
+	}
+	if (node < 0)
+		return 0;
+	code = add(page, "frame", NULL, error, "%s", query);
+	return code ? code : add(page, "frame", NULL, error, "%s&node=%" PRId64, about, node);
+}
+
+static int
+add_finding_boxes(struct onefile *page, const struct plumb_served_file *file, const char *number,
+                  struct plumb_error *error)
+{
+	const struct plumb_profile *p = file->whole;
+	uint32_t most = count_details(p);
+	int code = 0;
+
+	for (uint32_t i = 0; !code && i < p->findings_count && i < most; i++)
+		if (p->findings[i].context < p->contexts_count)
+			code = add_finding_box(page, p, &p->findings[i], number, error);
+	return code;
+}
+
+/* ---- iterations ---- */
+
+/* Why outliers of the outermost loop of each main track differ; the longest first. */
+static int
+add_explained(struct onefile *page, const struct plumb_iteration_track *track, const char *number,
+              struct plumb_error *error)
+{
+	const struct plumb_iteration_level *level = &track->levels[0];
+	struct plumb_sort_item *order = malloc((level->count + (size_t)1) * sizeof *order);
+	uint32_t count = 0;
+	int code = order ? 0 : plumb_fail_memory(error, "for the page");
+
+	for (uint32_t i = 0; order && i < level->count; i++) {
+		int64_t ns = level->items[i].end_ns - level->items[i].start_ns;
+
+		if (level->items[i].outlier || level->count <= EXPLAINED_MOST)
+			order[count++] = (struct plumb_sort_item){ (uint64_t)ns, i };
+	}
+	if (order)
+		qsort(order, count, sizeof *order, compare_boxes);
+	for (uint32_t i = 0; !code && i < count && i < EXPLAINED_MOST; i++)
+		code = add(page, "explain", NULL, error, "%s&track=%" PRIu32 "&iteration=%" PRIu32,
+		           number, track->track, order[i].index);
+	free(order);
+	return code;
+}
+
+static int
+add_iterations(struct onefile *page, const struct plumb_served_file *file, const char *number,
+               struct plumb_error *error)
+{
+	const struct plumb_iters_query wanted = { .paths = PLUMB_ITERS_NO_PATHS };
+	struct plumb_iters iters;
+	int code = plumb_iters_make(file->whole, &wanted, &iters, error);
+
+	for (uint32_t t = 0; !code && t < iters.found.count; t++)
+		if (iters.found.tracks[t].level_count)
+			code = add_explained(page, &iters.found.tracks[t], number, error);
+	plumb_iters_free(&iters);
 	return code;
 }
 
@@ -313,12 +487,60 @@ add_window(struct onefile *page, const struct plumb_served_file *file, const cha
 	return code;
 }
 
+/* The details that the page can open in WINDOW. */
+static int
+add_window_details(struct onefile *page, struct plumb_served_file *file, const char *number,
+                   const char *window, struct plumb_error *error)
+{
+	struct plumb_window_choice choice = { file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL,
+		                              0 };
+	const char *name = strchr(window, '=');
+	char query[200];
+	int code = name ? plumb_window_parse(name + 1, &choice, error) : 0;
+
+	for (int v = PLUMB_FLAME_DOWN; !code && v <= PLUMB_FLAME_UP; v++) {
+		snprintf(query, sizeof query, "view=%s&%s&%s", plumb_flame_view_names[v], number,
+		         window);
+		code = add_details(page, file, NULL, &choice, (enum plumb_flame_view)v, query,
+		                   error);
+	}
+	return code;
+}
+
+/* The first file of each side. */
+static int
+add_comparison(struct onefile *page, struct plumb_error *error)
+{
+	static const char *const groups[] = { "",       "kernel", "operator", "module",
+		                              "python", "line",   NULL };
+	const struct plumb_window_choice all = { PLUMB_WINDOW_ALL, 0 };
+	struct plumb_answers *answers = page->answers;
+	char query[200];
+	int code = 0;
+
+	for (int g = 0; !code && groups[g]; g++)
+		code = add(page, "diff", NULL, error, "%s%s", *groups[g] ? "by=" : "", groups[g]);
+	if (answers->count < 2)
+		return code;
+	for (int v = PLUMB_FLAME_DOWN; !code && v <= PLUMB_FLAME_UP; v++)
+		for (int w = 0; !code && w < PLUMB_FLAME_WIDTHS; w++) {
+			snprintf(query, sizeof query, "view=%s&width=%s&file=%" PRIu32 "&against=0",
+			         plumb_flame_view_names[v], plumb_flame_width_names[w],
+			         answers->before);
+			code = add_flame(page, query, error);
+		}
+	snprintf(query, sizeof query, "file=%" PRIu32 "&against=0", answers->before);
+	return code ? code
+	            : add_details(page, &answers->files[answers->before], &answers->files[0], &all,
+	                          PLUMB_FLAME_DOWN, query, error);
+}
+
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
 	static const char *const plain[] = { "overview", "findings", "iters", "tables", "ranks" };
 	static const char *const windows[] = { "", "window=all", "window=loop", "window=startup" };
-	const struct plumb_served_file *file = &page->answers->files[i];
+	struct plumb_served_file *file = &page->answers->files[i];
 	struct plumb_window_sums sums;
 	char number[40] = "";
 	bool startup = false;
@@ -343,9 +565,14 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 	if (!code)
 		plumb_window_sums_free(&sums);
 	for (size_t w = 0; !code && w < 2 + 2u * file->has_loop; w++)
-		if (w < 3 || startup)
+		if (w < 3 || startup) {
 			code = add_window(page, file, number, windows[w], error);
-	return code;
+			if (!code)
+				code = add_window_details(page, file, number, windows[w], error);
+		}
+	if (!code)
+		code = add_finding_boxes(page, file, number, error);
+	return code ? code : add_iterations(page, file, number, error);
 }
 
 static int
@@ -355,9 +582,7 @@ add_all(struct onefile *page, struct plumb_error *error)
 
 	for (uint32_t i = 0; !code && i < page->answers->count; i++)
 		code = add_file(page, i, error);
-	if (!code)
-		code = add(page, "diff", NULL, error, "%s", "");
-	return code;
+	return code ? code : add_comparison(page, error);
 }
 
 /* ---- the index ---- */

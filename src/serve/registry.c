@@ -108,7 +108,10 @@ static const struct plumb_query_key ranks_keys[] = {
 		  .fallback = "python,module,operator,native,gpu,other" },                         \
 		{ "hide", PLUMB_QUERY_TEXT }, { "rank", PLUMB_QUERY_NUMBER },                      \
 		{ "recursion", PLUMB_QUERY_CHOICE, .choices = "collapse" },                        \
-		{ "phase", PLUMB_QUERY_CHOICE, .choices = "joined|apart", .fallback = "joined" }
+		{ "phase", PLUMB_QUERY_CHOICE, .choices = "joined|apart", .fallback = "joined" },  \
+		{ "against", PLUMB_QUERY_NUMBER },                                                 \
+		{ "width", PLUMB_QUERY_CHOICE, .choices = "after|before|either",                   \
+		  .fallback = "after" }
 
 static const struct plumb_query_key flame_keys[] = {
 	FLAME_KEYS,
@@ -118,6 +121,7 @@ static const struct plumb_query_key flame_keys[] = {
 	{ "x1", PLUMB_QUERY_REAL, .fallback = "1" },
 	{ "px", PLUMB_QUERY_REAL },
 	{ "search", PLUMB_QUERY_TEXT },
+	{ "named", PLUMB_QUERY_TEXT, .repeated = true },
 	{ "depth", PLUMB_QUERY_NUMBER, .fallback = "0" },
 	{ "depths", PLUMB_QUERY_NUMBER, .fallback = "0" },
 	{ 0 },
@@ -127,6 +131,7 @@ static const struct plumb_query_key frame_keys[] = {
 	FLAME_KEYS,
 	ONLY_JSON,
 	{ "node", PLUMB_QUERY_NUMBER },
+	{ "finding", PLUMB_QUERY_TEXT },
 	{ "root", PLUMB_QUERY_NUMBER, .fallback = "0" }, /* nodes have the same numbers below any */
 	{ 0 },
 };

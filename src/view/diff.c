@@ -44,8 +44,8 @@ has_metric(const struct plumb_profile *p, uint32_t metric)
 	return false;
 }
 
-static const char *
-default_metric(const struct plumb_profile *const *profiles, uint32_t count, uint32_t by)
+const char *
+plumb_diff_default_metric(const struct plumb_profile *const *profiles, uint32_t count, uint32_t by)
 {
 	static const uint32_t wanted[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
 		                           PLUMB_METRIC_CPU_TIME };
@@ -168,7 +168,8 @@ static void
 fill_defaults(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
 {
 	c->by = query->by ? query->by : default_by(c->profiles, count);
-	c->metric = query->metric ? query->metric : default_metric(c->profiles, count, c->by);
+	c->metric = query->metric ? query->metric
+	                          : plumb_diff_default_metric(c->profiles, count, c->by);
 	c->unit = "ns";
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t metric = plumb_profile_metric_find(c->profiles[i], c->metric);

@@ -61,6 +61,10 @@ void plumb_compared_free(struct plumb_compared *compared);
 const char *plumb_diff_by_name(uint32_t by);
 uint32_t plumb_diff_by_named(const char *name);
 
+/* The metric by which COUNT profiles are compared if nobody says. */
+const char *
+plumb_diff_default_metric(const struct plumb_profile *const *profiles, uint32_t count, uint32_t by);
+
 /* What rows are: "mean of iterations", … */
 const char *plumb_diff_statistic(const struct plumb_compared *compared);
 

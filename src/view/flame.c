@@ -2,6 +2,7 @@
 /* A flame graph: what is asked for, the frames that are shown, and the whole. */
 #include "view/flame.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ const char *const plumb_flame_view_names[PLUMB_FLAME_VIEWS] = { "down", "heavy",
 	                                                        "callees" };
 const char *const plumb_flame_layer_names[PLUMB_FLAME_LAYERS] = { "python", "module", "operator",
 	                                                          "native", "gpu",    "other" };
+const char *const plumb_flame_width_names[PLUMB_FLAME_WIDTHS] = { "after", "before", "either" };
 
 enum plumb_flame_layer
 plumb_flame_layer_of(uint32_t kind)
@@ -61,8 +63,9 @@ plumb_flame_is(const struct plumb_flame *flame, const struct plumb_profile *prof
 	return flame->profile == profile && own->view == query->view &&
 	       own->hidden == query->hidden && own->collapse == query->collapse &&
 	       own->apart == query->apart && own->one_rank == query->one_rank &&
-	       own->rank == query->rank && is_same_text(own->metric, query->metric) &&
-	       is_same_text(own->hide, query->hide) &&
+	       own->rank == query->rank && own->against == query->against &&
+	       (!query->against || own->width == query->width) &&
+	       is_same_text(own->metric, query->metric) && is_same_text(own->hide, query->hide) &&
 	       (!is_about_frame(query) || own->of == query->of);
 }
 
@@ -76,10 +79,14 @@ has_rank(const struct plumb_profile *p, int64_t rank)
 }
 
 static int
-check_query(const struct plumb_profile *p, const struct plumb_flame_query *query, uint32_t metric,
-            struct plumb_error *error)
+check_query(const struct plumb_flame *flame, struct plumb_error *error)
 {
-	if ((unsigned)query->view >= PLUMB_FLAME_VIEWS)
+	const struct plumb_flame_query *query = &flame->query;
+	const struct plumb_profile *p = flame->profile;
+	uint32_t metric = flame->sides[0].metric;
+
+	if ((unsigned)query->view >= PLUMB_FLAME_VIEWS ||
+	    (unsigned)query->width >= PLUMB_FLAME_WIDTHS)
 		return plumb_fail(error, PLUMB_EUSAGE, "there is no such view of a flame graph");
 	if (!metric)
 		return plumb_fail(error, PLUMB_EUSAGE, "the profile has no metric \"%s\"",
@@ -92,12 +99,32 @@ check_query(const struct plumb_profile *p, const struct plumb_flame_query *query
 	if (query->one_rank && !has_rank(p, query->rank))
 		return plumb_fail(error, PLUMB_EUSAGE, "the profile has no rank %lld",
 		                  (long long)query->rank);
-	if (is_about_frame(query) && query->of >= p->frames_count)
+	if (is_about_frame(query) && query->of >= plumb_flame_frames(flame))
 		return plumb_fail(error, PLUMB_EUSAGE, "the profile has no frame %u", query->of);
 	return 0;
 }
 
-/* By frame: 1 if it is hidden. NULL: ERROR is filled. */
+uint32_t
+plumb_flame_frames(const struct plumb_flame *flame)
+{
+	return flame->profile->frames_count +
+	       (flame->query.against ? flame->query.against->frames_count : 0);
+}
+
+const struct plumb_profile *
+plumb_flame_frame_owner(const struct plumb_flame *flame, uint32_t *frame)
+{
+	uint32_t own = flame->profile->frames_count;
+
+	if (*frame < own)
+		return flame->profile;
+	if (*frame >= plumb_flame_frames(flame))
+		return NULL;
+	*frame -= own;
+	return flame->query.against;
+}
+
+/* By frame of P: 1 if it is hidden. NULL: ERROR is filled. */
 static unsigned char *
 find_hidden(const struct plumb_profile *p, const struct plumb_flame_query *query,
             struct plumb_error *error)
@@ -122,23 +149,89 @@ find_hidden(const struct plumb_profile *p, const struct plumb_flame_query *query
 
 /* ---- making ---- */
 
+/* By frame of the graph: 1 if it is hidden in a profile that has it. NULL: ERROR is filled. */
+static unsigned char *
+find_all_hidden(const struct plumb_flame *flame, struct plumb_error *error)
+{
+	unsigned char *all = calloc(plumb_flame_frames(flame) + (size_t)1, 1);
+
+	if (!all)
+		plumb_fail_memory(error, "for the flame graph");
+	for (uint32_t s = 0; all && s < flame->side_count; s++) {
+		const struct plumb_flame_side *side = &flame->sides[s];
+		unsigned char *skip = find_hidden(side->profile, &flame->query, error);
+
+		for (uint32_t i = 0; skip && i < side->profile->frames_count; i++)
+			all[side->frame_of ? side->frame_of[i] : i] |= skip[i];
+		if (!skip) {
+			free(all);
+			all = NULL;
+		}
+		free(skip);
+	}
+	return all;
+}
+
+/* What is called in a profile has its callers there, in its own phase, too. */
+static void
+spread_flags(struct plumb_flame_tree *tree)
+{
+	for (uint32_t n = tree->count; n-- > 1;)
+		tree->nodes[tree->nodes[n].parent].flags |=
+			tree->nodes[n].flags & (PLUMB_FLAME_IS_AFTER | PLUMB_FLAME_IS_BEFORE);
+}
+
+/* How wide the parts of nodes are that they hold themselves. */
+static void
+set_masses(const struct plumb_flame *flame, struct plumb_flame_tree *tree)
+{
+	enum plumb_flame_width width =
+		flame->query.against ? flame->query.width : PLUMB_FLAME_AFTER;
+
+	for (uint32_t n = 0; n < tree->count; n++) {
+		struct plumb_flame_amount *own = &tree->nodes[n].own;
+		double after = fabs((double)own->self / flame->sides[0].per);
+		double before = fabs((double)own->before / flame->sides[1].per);
+
+		own->mass = width == PLUMB_FLAME_AFTER    ? after
+		            : width == PLUMB_FLAME_BEFORE ? before
+		                                          : fmax(after, before);
+	}
+}
+
 int
 plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
-                      uint32_t *owner, struct plumb_error *error)
+                      uint32_t *owner[PLUMB_FLAME_SIDES], struct plumb_error *error)
 {
-	struct plumb_flame_source source = { flame->profile, &flame->query, flame->metric, NULL };
-	unsigned char *skip = find_hidden(flame->profile, &flame->query, error);
-	int code;
+	static const uint8_t flags[] = { PLUMB_FLAME_IS_AFTER, PLUMB_FLAME_IS_BEFORE };
+	unsigned char *skip = find_all_hidden(flame, error);
+	int code = 0;
 
 	*base = (struct plumb_flame_tree){ 0 };
+	memset(owner, 0, PLUMB_FLAME_SIDES * sizeof *owner);
 	if (!skip)
-		return PLUMB_ESYSTEM;
-	source.skip = skip;
+		return error->code;
 	code = plumb_flame_tree_new(base, flame->profile->contexts_count);
-	if (!code)
-		code = plumb_flame_project(&source, base, owner);
+	for (uint32_t s = 0; !code && s < flame->side_count; s++) {
+		const struct plumb_flame_source source = {
+			.side = &flame->sides[s],
+			.query = &flame->query,
+			.skip = skip,
+			.frames = plumb_flame_frames(flame),
+			.flag = flame->side_count > 1 ? flags[s] : 0,
+			.before = s > 0,
+		};
+
+		owner[s] =
+			malloc((source.side->profile->contexts_count + (size_t)1) * sizeof **owner);
+		code = owner[s] ? plumb_flame_project(&source, base, owner[s]) : PLUMB_ESYSTEM;
+	}
 	free(skip);
-	return code ? plumb_fail_memory(error, "for the flame graph") : 0;
+	if (code)
+		return plumb_fail_memory(error, "for the flame graph");
+	set_masses(flame, base);
+	spread_flags(base);
+	return 0;
 }
 
 /* BASE as the view has it; it may become that tree. */
@@ -161,12 +254,11 @@ static int
 fill_flame(struct plumb_flame *flame, struct plumb_error *error)
 {
 	struct plumb_flame_tree base = { 0 }, tree = { 0 };
-	size_t contexts = flame->profile->contexts_count + (size_t)1;
-	uint32_t *owner = malloc(contexts * sizeof *owner);
-	int code = owner ? plumb_flame_make_base(flame, &base, owner, error)
-	                 : plumb_fail_memory(error, "for the flame graph");
+	uint32_t *owner[PLUMB_FLAME_SIDES];
+	int code = plumb_flame_make_base(flame, &base, owner, error);
 
-	free(owner);
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++)
+		free(owner[s]);
 	if (!code) {
 		code = turn_base(&flame->query, &base, &tree);
 		plumb_flame_tree_free(&base);
@@ -190,26 +282,46 @@ copy_query(struct plumb_flame *flame, const struct plumb_flame_query *query)
 	return !flame->query.metric == !query->metric && !flame->query.hide == !query->hide;
 }
 
+static int
+make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
+           struct plumb_error *error)
+{
+	const struct plumb_profile *p = flame->profile;
+	int code;
+
+	if (!copy_query(flame, query))
+		return plumb_fail_memory(error, "for the flame graph");
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
+		flame->sides[s].per = 1;
+		flame->iterations[s] = (double)NAN;
+	}
+	flame->side_count = 1;
+	flame->sides[0].profile = p;
+	if (query->against) {
+		code = plumb_flame_compare(flame, error);
+		if (code)
+			return code;
+	} else {
+		flame->sides[0].metric = query->metric ? plumb_profile_metric_find(p, query->metric)
+		                                       : plumb_metric_default(p);
+	}
+	code = check_query(flame, error);
+	return code ? code : fill_flame(flame, error);
+}
+
 struct plumb_flame *
 plumb_flame_make(const struct plumb_profile *profile, const struct plumb_flame_query *query,
                  struct plumb_error *error)
 {
-	uint32_t metric = query->metric ? plumb_profile_metric_find(profile, query->metric)
-	                                : plumb_metric_default(profile);
-	struct plumb_flame *flame;
+	struct plumb_flame *flame = calloc(1, sizeof *flame);
 
-	if (check_query(profile, query, metric, error))
-		return NULL;
-	flame = calloc(1, sizeof *flame);
-	if (flame) {
-		flame->profile = profile;
-		flame->metric = metric;
-	}
-	if (!flame || !copy_query(flame, query)) {
+	if (!flame) {
 		plumb_fail_memory(error, "for the flame graph");
-	} else if (!fill_flame(flame, error)) {
-		return flame;
+		return NULL;
 	}
+	flame->profile = profile;
+	if (!make_flame(flame, query, error))
+		return flame;
 	plumb_flame_free(flame);
 	return NULL;
 }
@@ -229,6 +341,10 @@ plumb_flame_free(struct plumb_flame *flame)
 	free(flame->flags);
 	free(flame->self);
 	free(flame->value);
+	free(flame->before_self);
+	free(flame->before);
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++)
+		free(flame->sides[s].frame_of);
 	free(flame->start);
 	free(flame->width);
 	plumb_flame_search_free(&flame->search);
@@ -241,13 +357,19 @@ plumb_flame_bytes(const struct plumb_flame *flame)
 {
 	size_t each =
 		4 * sizeof *flame->parent + 2 * sizeof *flame->self + 2 * sizeof *flame->start + 2;
+	size_t bytes = sizeof *flame + flame->base.tree.room * sizeof *flame->base.tree.nodes;
 
+	if (flame->before)
+		each += 2 * sizeof *flame->before;
 	if (flame->search.text)
-		each += 1 + sizeof *flame->search.matched;
-	return sizeof *flame + (flame->count + (size_t)1) * each +
-	       flame->base.tree.room * sizeof *flame->base.tree.nodes +
-	       (flame->base.owner ? 2 * sizeof *flame->base.owner : 0) *
-	               flame->profile->contexts_count;
+		each += 1 + 2 * sizeof *flame->search.matched;
+	for (uint32_t s = 0; s < flame->side_count; s++) {
+		const struct plumb_profile *p = flame->sides[s].profile;
+
+		bytes += flame->sides[s].frame_of ? sizeof(uint32_t) * p->frames_count : 0;
+		bytes += flame->base.owner[s] ? 2 * sizeof(uint32_t) * p->contexts_count : 0;
+	}
+	return bytes + (flame->count + (size_t)1) * each;
 }
 
 /* ---- for programs ---- */

@@ -52,7 +52,18 @@ enum {
 	PLUMB_FLAME_MATCHES = 2,       /* the search */
 	PLUMB_FLAME_IS_FUSED = 4,      /* compiled code, whose origins are known */
 	PLUMB_FLAME_MATCHES_BELOW = 8, /* a box below it matches the search */
+	PLUMB_FLAME_IS_AFTER = 16,     /* of two profiles: the profile has it */
+	PLUMB_FLAME_IS_BEFORE = 32,    /* and so has the one that it is compared with */
 };
+
+/* Of two profiles: what makes a box wide. */
+enum plumb_flame_width {
+	PLUMB_FLAME_AFTER,  /* what it holds in the profile */
+	PLUMB_FLAME_BEFORE, /* what it holds in the one that it is compared with */
+	PLUMB_FLAME_EITHER, /* the larger of both */
+	PLUMB_FLAME_WIDTHS
+};
+extern const char *const plumb_flame_width_names[PLUMB_FLAME_WIDTHS];
 
 /* What to show of a view. */
 struct plumb_flame_range {
@@ -60,6 +71,7 @@ struct plumb_flame_range {
 	double x0, x1;      /* part of the root's width, 0 to 1; x1 0: to the end */
 	double px;          /* how wide that part is on the screen; 0: nothing is merged */
 	const char *search; /* extended regular expression on names, FILE:LINE and libraries */
+	const char *named;  /* instead: these names, FILE:LINEs or libraries, one on each line */
 	uint32_t depth;     /* the first depth to show */
 	uint32_t depths;    /* how many; 0: all */
 };
@@ -77,12 +89,17 @@ struct plumb_flame_query {
 	bool apart;    /* forward and backward have a tree each */
 	bool one_rank; /* only what the processes of RANK did */
 	int64_t rank;
+	/* The profile to compare with, or NULL. Then the graph has the call paths of both, and
+	 * values are of an iteration if both have iterations. Frames are matched as
+	 * plumb_diff_frames does. It must outlive the result. */
+	const struct plumb_profile *against;
+	enum plumb_flame_width width;
 	struct plumb_flame_range range; /* of plumb_view_flame only */
 };
 
 struct plumb_flame;
 
-/* NULL with ERROR filled: PLUMB_EUSAGE (the profile has no such metric, values of the metric do not
+/* NULL with ERROR filled: PLUMB_EUSAGE (a profile has no such metric, values of the metric do not
  * add up, a broken expression, no such frame), PLUMB_ESYSTEM. PROFILE must outlive the result,
  * which copies the texts of QUERY. */
 struct plumb_flame *
@@ -102,6 +119,11 @@ int plumb_flame_boxes(struct plumb_flame *flame, const struct plumb_flame_range 
                       struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_flame_total(struct plumb_flame *flame, const struct plumb_flame_range *range,
                       struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The node that shows CONTEXT of the profile, or the nearest caller that the view has; 0 is the
+ * root: none. Of callers and callees it is always the root. */
+int plumb_flame_node_of(struct plumb_flame *flame, uint32_t context, uint32_t *node,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /*
  * NODE in detail, as JSON (docs/folders/view.md). USER_CODE is the rule that tells your code, or

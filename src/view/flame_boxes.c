@@ -38,8 +38,8 @@ base_name(const char *path)
 const char *
 plumb_flame_label(const struct plumb_flame *f, uint32_t node, char text[PLUMB_FLAME_LABEL_SIZE])
 {
-	const struct plumb_profile *p = f->profile;
 	uint32_t frame = f->frame[node];
+	const struct plumb_profile *p;
 	unsigned marks = f->marks[node];
 	const char *mark = marks & PLUMB_CONTEXT_ACCUMULATION ? " [gradient accumulation]"
 	                   : marks & PLUMB_CONTEXT_BACKWARD   ? " [backward]"
@@ -51,7 +51,8 @@ plumb_flame_label(const struct plumb_flame *f, uint32_t node, char text[PLUMB_FL
 		return "forward";
 	if (frame == PLUMB_FLAME_BACKWARD_FRAME)
 		return "backward";
-	if (frame >= p->frames_count)
+	p = plumb_flame_frame_owner(f, &frame);
+	if (!p)
 		return "all";
 	/* Only where it begins, as exports have it. */
 	if (f->parent[node] != PLUMB_NONE && f->marks[f->parent[node]] & marks)
@@ -86,6 +87,15 @@ part_of_root(const struct walk *w, double at)
 	return part < 0 ? 0 : part > 1 ? 1 : part;
 }
 
+static enum plumb_flame_layer
+layer_of(const struct plumb_flame *f, uint32_t node)
+{
+	uint32_t frame = f->frame[node];
+	const struct plumb_profile *p = plumb_flame_frame_owner(f, &frame);
+
+	return p ? plumb_flame_layer_of(p->frames[frame].kind) : PLUMB_FLAME_OTHER;
+}
+
 /* Nodes [FIRST, END), which have the same parent or are in one box. */
 static void
 add_box(struct walk *w, uint32_t first, uint32_t end, uint32_t parent)
@@ -96,12 +106,14 @@ add_box(struct walk *w, uint32_t first, uint32_t end, uint32_t parent)
 	const char *label;
 	uint32_t greatest = first;
 	unsigned flags = 0;
-	int64_t value = 0;
+	int64_t value = 0, before = 0;
 
 	for (uint32_t n = first; n < end; n++) {
 		if (f->width[n] > f->width[greatest])
 			greatest = n;
 		value = plumb_flame_sum(value, f->value[n]);
+		if (f->before)
+			before = plumb_flame_sum(before, f->before[n]);
 		flags |= flags_of(w, n);
 	}
 	label = plumb_flame_label(f, greatest, text);
@@ -114,17 +126,19 @@ add_box(struct walk *w, uint32_t first, uint32_t end, uint32_t parent)
 		plumb_answer_copy(a, label);
 	else
 		plumb_answer_text(a, label);
-	plumb_answer_integer(a, f->frame[greatest] < f->profile->frames_count
-	                                ? (int64_t)plumb_flame_layer_of(
-						  f->profile->frames[f->frame[greatest]].kind)
-	                                : PLUMB_FLAME_OTHER);
-	plumb_answer_number(a, (double)value);
-	plumb_answer_number(a, (double)f->self[greatest]);
+	plumb_answer_integer(a, layer_of(f, greatest));
+	plumb_answer_number(a, (double)value / f->sides[0].per);
+	plumb_answer_number(a, (double)f->self[greatest] / f->sides[0].per);
 	plumb_answer_integer(a, end - first);
 	plumb_answer_integer(a, flags);
-	plumb_answer_integer(a, f->frame[greatest] < f->profile->frames_count
+	plumb_answer_integer(a, f->frame[greatest] < plumb_flame_frames(f)
 	                                ? (int64_t)f->frame[greatest]
 	                                : PLUMB_UNKNOWN);
+	if (!f->before)
+		return;
+	plumb_answer_number(a, (double)before / f->sides[1].per);
+	plumb_answer_number(a, (double)f->before_self[greatest] / f->sides[1].per);
+	plumb_answer_number(a, (double)value / f->sides[0].per - (double)before / f->sides[1].per);
 }
 
 /* ---- levels ---- */
@@ -191,6 +205,12 @@ show_levels(struct walk *w, const struct plumb_flame_range *range)
 
 /* ---- answers ---- */
 
+static bool
+is_searched(const struct plumb_flame_range *range)
+{
+	return (range->search && *range->search) || (range->named && *range->named);
+}
+
 static int
 check_range(struct plumb_flame *f, const struct plumb_flame_range *range, struct plumb_error *error)
 {
@@ -200,14 +220,16 @@ check_range(struct plumb_flame *f, const struct plumb_flame_range *range, struct
 	if (isnan(range->x0) || isnan(range->x1) || isnan(range->px) || range->px < 0)
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "x0, x1 and px of a flame graph are numbers from 0");
-	return range->search && *range->search ? plumb_flame_find(f, range->search, error) : 0;
+	if (range->named && *range->named)
+		return plumb_flame_find(f, range->named, true, error);
+	return is_searched(range) ? plumb_flame_find(f, range->search, false, error) : 0;
 }
 
 static void
 add_columns(const struct plumb_flame *f, struct plumb_answer *a)
 {
 	const enum plumb_answer_source measured = PLUMB_SOURCE_IS_MEASURED;
-	const char *unit = plumb_profile_metric(f->profile, f->metric).unit;
+	const char *unit = plumb_profile_metric(f->profile, f->sides[0].metric).unit;
 
 	plumb_answer_column(a, "node", NULL, measured);
 	plumb_answer_column(a, "parent", NULL, measured);
@@ -221,6 +243,11 @@ add_columns(const struct plumb_flame *f, struct plumb_answer *a)
 	plumb_answer_column(a, "many", NULL, measured);
 	plumb_answer_column(a, "flags", NULL, measured);
 	plumb_answer_column(a, "frame", NULL, measured);
+	if (!f->before)
+		return;
+	plumb_answer_column(a, "before", unit, measured);
+	plumb_answer_column(a, "before_self", unit, measured);
+	plumb_answer_column(a, "change", unit, measured);
 }
 
 int
@@ -236,7 +263,7 @@ plumb_flame_boxes(struct plumb_flame *f, const struct plumb_flame_range *range,
 	if (code)
 		return code;
 	add_columns(f, answer);
-	w.searched = range->search && *range->search;
+	w.searched = is_searched(range);
 	w.start = f->start[w.root];
 	w.width = f->width[w.root];
 	w.from = w.start + w.width * (x0 < 1 ? x0 : 1);
@@ -268,13 +295,29 @@ depth_below(const struct plumb_flame *f, uint32_t node)
 	return depth;
 }
 
+/* The cells about the profile that it is compared with. */
+static void
+add_before(const struct plumb_flame *f, uint32_t root, bool searched, struct plumb_answer *a)
+{
+	double per = f->sides[1].per;
+	bool is_before = f->query.width == PLUMB_FLAME_BEFORE;
+
+	plumb_answer_number(a, (double)f->before[root] / per);
+	plumb_answer_number(a, (double)f->before_self[root] / per);
+	plumb_answer_number(a, searched ? (double)f->search.before[root] / per : (double)NAN);
+	plumb_answer_number(a, (double)f->unseen / f->sides[is_before ? 0 : 1].per);
+	plumb_answer_number(a, f->iterations[0]);
+	plumb_answer_number(a, f->iterations[1]);
+	plumb_answer_text(a, plumb_flame_width_names[f->query.width]);
+}
+
 int
 plumb_flame_total(struct plumb_flame *f, const struct plumb_flame_range *range,
                   struct plumb_answer *a, struct plumb_error *error)
 {
 	const enum plumb_answer_source measured = PLUMB_SOURCE_IS_MEASURED;
-	struct plumb_metric_info metric = plumb_profile_metric(f->profile, f->metric);
-	bool searched = range->search && *range->search;
+	struct plumb_metric_info metric = plumb_profile_metric(f->profile, f->sides[0].metric);
+	bool searched = is_searched(range);
 	int code = check_range(f, range, error);
 
 	*a = (struct plumb_answer){ .id = "flame.total", .title = "the root" };
@@ -288,13 +331,25 @@ plumb_flame_total(struct plumb_flame *f, const struct plumb_flame_range *range,
 	plumb_answer_column(a, "depth", NULL, measured);
 	plumb_answer_column(a, "nodes", NULL, measured);
 	plumb_answer_column(a, "cut", NULL, measured);
-	plumb_answer_number(a, (double)f->value[range->root]);
-	plumb_answer_number(a, (double)f->self[range->root]);
+	if (f->before) {
+		plumb_answer_column(a, "before", metric.unit, measured);
+		plumb_answer_column(a, "before_self", metric.unit, measured);
+		plumb_answer_column(a, "before_matched", metric.unit, measured);
+		plumb_answer_column(a, "unseen", metric.unit, measured);
+		plumb_answer_column(a, "iterations", NULL, measured);
+		plumb_answer_column(a, "before_iterations", NULL, measured);
+		plumb_answer_column(a, "width", NULL, measured);
+	}
+	plumb_answer_number(a, (double)f->value[range->root] / f->sides[0].per);
+	plumb_answer_number(a, (double)f->self[range->root] / f->sides[0].per);
 	plumb_answer_text(a, metric.unit);
 	plumb_answer_text(a, metric.name);
-	plumb_answer_number(a, searched ? (double)f->search.matched[range->root] : (double)NAN);
+	plumb_answer_number(a, searched ? (double)f->search.matched[range->root] / f->sides[0].per
+	                                : (double)NAN);
 	plumb_answer_integer(a, depth_below(f, range->root));
 	plumb_answer_integer(a, f->count - 1);
 	plumb_answer_integer(a, f->cut_depth ? (int64_t)f->cut_depth : PLUMB_UNKNOWN);
+	if (f->before)
+		add_before(f, range->root, searched, a);
 	return plumb_answer_end(a, error);
 }

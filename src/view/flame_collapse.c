@@ -29,8 +29,8 @@ struct collapse {
 static bool
 open_collapse(struct collapse *w)
 {
-	size_t contexts = w->source->profile->contexts_count + (size_t)1;
-	size_t frames = w->source->profile->frames_count + (size_t)1;
+	size_t contexts = w->source->side->profile->contexts_count + (size_t)1;
+	size_t frames = w->source->frames + (size_t)1;
 	size_t nodes = contexts + w->tree->count;
 
 	w->room = nodes < PLUMB_NONE ? (uint32_t)nodes : PLUMB_NONE;
@@ -69,7 +69,7 @@ put_context(struct collapse *w, uint32_t node, uint32_t context)
 static bool
 place_context(struct collapse *w, uint32_t node, uint32_t context)
 {
-	uint32_t frame = w->source->profile->contexts[context].frame, child;
+	uint32_t frame = plumb_flame_context_frame(w->source, context), child;
 
 	if (w->source->skip[frame]) {
 		put_context(w, node, context);
@@ -94,7 +94,7 @@ place_context(struct collapse *w, uint32_t node, uint32_t context)
 static bool
 look_at(struct collapse *w, uint32_t node)
 {
-	const struct plumb_context *contexts = w->source->profile->contexts;
+	const struct plumb_context *contexts = w->source->side->profile->contexts;
 
 	while (w->waiting[node] != PLUMB_NONE) {
 		uint32_t parent = w->waiting[node];
@@ -140,7 +140,7 @@ plumb_flame_collapse(const struct plumb_flame_source *source, struct plumb_flame
 	struct collapse w = { .source = source, .tree = tree, .owner = owner };
 	bool ok;
 
-	if (!source->profile->contexts_count)
+	if (!source->side->profile->contexts_count)
 		return 0;
 	ok = open_collapse(&w) && walk_nodes(&w, top);
 	close_collapse(&w);

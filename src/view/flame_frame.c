@@ -27,14 +27,13 @@ enum {
 
 struct detail {
 	struct plumb_flame *flame;
-	const struct plumb_profile *profile;
 	uint32_t node;
 	struct plumb_json *json;
 	uint32_t *path; /* nodes of the flame graph, the outermost first */
 	uint32_t length;
 	unsigned char *is; /* by node of the base */
-	/* By slot of metrics. */
-	struct plumb_stat *self, *total;
+	/* By side, then by slot of metrics. */
+	struct plumb_stat *self[PLUMB_FLAME_SIDES], *total[PLUMB_FLAME_SIDES];
 };
 
 /* ---- the base ---- */
@@ -43,41 +42,59 @@ void
 plumb_flame_base_free(struct plumb_flame_base *base)
 {
 	plumb_flame_tree_free(&base->tree);
-	free(base->owner);
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
+		free(base->owner[s]);
+		free(base->user[s]);
+		free(base->user_of[s]);
+	}
 	free(base->user_code);
-	free(base->user);
-	free(base->user_of);
 	*base = (struct plumb_flame_base){ 0 };
+}
+
+/* Makes what RULE says of the frames and contexts of SIDE. */
+static int
+find_user_of(struct plumb_flame *f, uint32_t side, const char *rule, struct plumb_error *error)
+{
+	const struct plumb_profile *p = f->sides[side].profile;
+	unsigned char *user = plumb_user_code_frames(p, rule, error);
+	uint32_t *user_of = user ? plumb_user_contexts(p, user) : NULL;
+
+	if (!user_of) {
+		int code = user ? plumb_fail_memory(error, "for the flame graph") : error->code;
+
+		free(user);
+		return code;
+	}
+	free(f->base.user[side]);
+	free(f->base.user_of[side]);
+	f->base.user[side] = user;
+	f->base.user_of[side] = user_of;
+	return 0;
 }
 
 static int
 find_user(struct plumb_flame *f, const char *rule, struct plumb_error *error)
 {
 	struct plumb_flame_base *base = &f->base;
-	unsigned char *user;
-	uint32_t *user_of;
-	char *copy = rule ? strdup(rule) : NULL;
+	char *copy;
+	int code = 0;
 
-	if (base->user && (rule == base->user_code ||
-	                   (rule && base->user_code && !strcmp(rule, base->user_code)))) {
-		free(copy);
+	if (base->user[0] && (rule == base->user_code ||
+	                      (rule && base->user_code && !strcmp(rule, base->user_code))))
 		return 0;
-	}
-	user = plumb_user_code_frames(f->profile, rule, error);
-	user_of = user ? plumb_user_contexts(f->profile, user) : NULL;
-	if (!user_of || (rule && !copy)) {
-		int code = user ? plumb_fail_memory(error, "for the flame graph") : error->code;
-
-		free(user);
-		free(user_of);
+	copy = rule ? strdup(rule) : NULL;
+	if (rule && !copy)
+		return plumb_fail_memory(error, "for the flame graph");
+	for (uint32_t s = 0; !code && s < f->side_count; s++)
+		code = find_user_of(f, s, rule, error);
+	if (code) {
 		free(copy);
+		/* Half of it may be new. */
+		free(base->user[0]);
+		base->user[0] = NULL;
 		return code;
 	}
-	free(base->user);
-	free(base->user_of);
 	free(base->user_code);
-	base->user = user;
-	base->user_of = user_of;
 	base->user_code = copy;
 	return 0;
 }
@@ -86,24 +103,22 @@ static int
 find_base(struct plumb_flame *f, struct plumb_error *error)
 {
 	struct plumb_flame_tree tree;
-	uint32_t *owner;
+	uint32_t *owner[PLUMB_FLAME_SIDES];
 	int code;
 
-	if (f->base.owner)
+	if (f->base.owner[0])
 		return 0;
-	owner = malloc((f->profile->contexts_count + (size_t)1) * sizeof *owner);
-	if (!owner)
-		return plumb_fail_memory(error, "for the flame graph");
 	code = plumb_flame_make_base(f, &tree, owner, error);
 	if (code) {
 		plumb_flame_tree_free(&tree);
-		free(owner);
+		for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++)
+			free(owner[s]);
 		return code;
 	}
 	free(tree.slots);
 	tree.slots = NULL;
 	f->base.tree = tree;
-	f->base.owner = owner;
+	memcpy(f->base.owner, owner, sizeof owner);
 	return 0;
 }
 
@@ -207,48 +222,55 @@ mark_base(struct detail *d)
 	return true;
 }
 
-/* What the node is to the values of CONTEXT. */
+/* What the node is to the values of CONTEXT of SIDE. */
 static unsigned
-part_of(const struct detail *d, uint32_t context)
+part_of(const struct detail *d, uint32_t side, uint32_t context)
 {
-	return context < d->profile->contexts_count ? d->is[d->flame->base.owner[context]] : 0;
+	const struct plumb_flame *f = d->flame;
+
+	return context < f->sides[side].profile->contexts_count
+	               ? d->is[f->base.owner[side][context]]
+	               : 0;
 }
 
 static bool
-add_values(struct detail *d)
+add_values(struct detail *d, uint32_t side)
 {
-	const struct plumb_profile *p = d->profile;
+	const struct plumb_profile *p = d->flame->sides[side].profile;
 	uint32_t slots = plumb_metric_slots(p);
+	struct plumb_stat *self = calloc(slots, sizeof *self),
+			  *total = calloc(slots, sizeof *total);
 
-	d->self = calloc(slots, sizeof *d->self);
-	d->total = calloc(slots, sizeof *d->total);
-	for (uint32_t i = 0; d->self && d->total && i < p->values_count; i++) {
+	d->self[side] = self;
+	d->total[side] = total;
+	for (uint32_t i = 0; self && total && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		unsigned is = plumb_flame_wants(p, &d->flame->query, v->track)
-		                      ? part_of(d, v->context)
+		                      ? part_of(d, side, v->context)
 		                      : 0;
 		struct plumb_stat stat = plumb_value_stat(v);
 
 		if (is & IN)
-			plumb_stat_merge(&d->total[plumb_metric_slot(v->metric)], &stat);
+			plumb_stat_merge(&total[plumb_metric_slot(v->metric)], &stat);
 		if (is & OWN)
-			plumb_stat_merge(&d->self[plumb_metric_slot(v->metric)], &stat);
+			plumb_stat_merge(&self[plumb_metric_slot(v->metric)], &stat);
 	}
-	return d->self && d->total;
+	return self && total;
 }
 
 /* ---- JSON ---- */
 
 static void
-write_values(struct detail *d)
+write_values(struct detail *d, const char *key, uint32_t side)
 {
+	const struct plumb_profile *p = d->flame->sides[side].profile;
 	struct plumb_json *json = d->json;
 
-	plumb_json_key_array(json, "values");
-	for (uint32_t s = 0; s < plumb_metric_slots(d->profile); s++) {
-		const struct plumb_stat *total = &d->total[s], *self = &d->self[s];
+	plumb_json_key_array(json, key);
+	for (uint32_t s = 0; s < plumb_metric_slots(p); s++) {
+		const struct plumb_stat *total = &d->total[side][s], *self = &d->self[side][s];
 		uint32_t metric = plumb_metric_at(s);
-		struct plumb_metric_info info = plumb_profile_metric(d->profile, metric);
+		struct plumb_metric_info info = plumb_profile_metric(p, metric);
 		bool adds = plumb_metric_aggregation(metric) == PLUMB_SUM;
 
 		if (!total->count || !info.name)
@@ -289,17 +311,20 @@ static void
 write_findings(struct detail *d)
 {
 	plumb_json_key_array(d->json, "findings");
-	for (uint32_t i = 0; i < d->profile->findings_count; i++)
-		if (part_of(d, d->profile->findings[i].context) & PLACE)
-			plumb_finding_json(d->profile, i, d->json);
+	for (uint32_t s = 0; s < d->flame->side_count; s++) {
+		const struct plumb_profile *p = d->flame->sides[s].profile;
+
+		for (uint32_t i = 0; i < p->findings_count; i++)
+			if (part_of(d, s, p->findings[i].context) & PLACE)
+				plumb_finding_json(p, i, d->json);
+	}
 	plumb_json_end(d->json);
 }
 
 /* The frames around an origin, the outermost first. */
 static void
-write_stack(struct detail *d, uint32_t context)
+write_stack(struct detail *d, const struct plumb_profile *p, uint32_t context)
 {
-	const struct plumb_profile *p = d->profile;
 	uint32_t length = p->contexts[context].depth,
 		 left = length > MOST_PATH ? MOST_PATH : length;
 	uint32_t *stack = calloc(left + 1u, sizeof *stack);
@@ -334,9 +359,9 @@ name_reason(uint32_t reason)
 
 /* What the node was made from (FUSED), or what else explains it; each origin once. */
 static void
-write_origins(struct detail *d, bool fused)
+write_origins_of(struct detail *d, uint32_t side, bool fused)
 {
-	const struct plumb_profile *p = d->profile;
+	const struct plumb_profile *p = d->flame->sides[side].profile;
 	uint32_t count = 0, written[MOST_STACKS];
 
 	for (uint32_t i = 0; i < p->origins_count && count < MOST_STACKS; i++) {
@@ -345,45 +370,75 @@ write_origins(struct detail *d, bool fused)
 		bool twice = false;
 
 		if ((o->reason == PLUMB_ORIGIN_OF_FUSED) != fused ||
-		    !(part_of(d, o->context) & PLACE))
+		    !(part_of(d, side, o->context) & PLACE))
 			continue;
 		for (uint32_t k = 0; k < count; k++)
 			twice |= written[k] == o->origin;
 		if (twice)
 			continue;
 		written[count++] = o->origin;
-		part = plumb_fused_part(p, o->origin, d->flame->base.user);
+		part = plumb_fused_part(p, o->origin, d->flame->base.user[side]);
 		plumb_json_object(d->json);
 		plumb_json_key_text(d->json, "reason", name_reason(o->reason));
 		plumb_json_key_text(d->json, "operator",
 		                    part.op == PLUMB_NONE ? NULL : plumb_frame_label(p, part.op));
-		write_stack(d, o->origin);
+		write_stack(d, p, o->origin);
 		plumb_json_end(d->json);
 	}
+}
+
+static void
+write_origins(struct detail *d, bool fused)
+{
+	for (uint32_t s = 0; s < d->flame->side_count; s++)
+		write_origins_of(d, s, fused);
+}
+
+/* The first context that is shown as the node, and its side; PLUMB_NONE: it is of no context. */
+static uint32_t
+find_context(const struct detail *d, uint32_t *side)
+{
+	const struct plumb_flame *f = d->flame;
+
+	*side = 0;
+	if (f->side_count == 1)
+		return f->context[d->node];
+	for (; *side < f->side_count; ++*side) {
+		const struct plumb_flame_side *s = &f->sides[*side];
+
+		for (uint32_t c = 1; c < s->profile->contexts_count; c++)
+			if ((part_of(d, *side, c) & PLACE) &&
+			    s->frame_of[s->profile->contexts[c].frame] == f->frame[d->node])
+				return c;
+	}
+	*side = 0;
+	return PLUMB_NONE;
 }
 
 static void
 write_place(struct detail *d)
 {
 	const struct plumb_flame *f = d->flame;
-	uint32_t frame = f->frame[d->node];
-	bool known = frame < d->profile->frames_count;
-	struct plumb_report report = { .profile = d->profile,
-		                       .user = f->base.user,
-		                       .user_of = f->base.user_of };
+	uint32_t frame = f->frame[d->node], own = frame, side, context = find_context(d, &side);
+	const struct plumb_profile *p = plumb_flame_frame_owner(f, &own);
+	struct plumb_report report = { .profile = f->sides[side].profile,
+		                       .user = f->base.user[side],
+		                       .user_of = f->base.user_of[side] };
 	struct plumb_report_place place = { 0 };
 	char text[PLUMB_FLAME_LABEL_SIZE];
 
-	if (known)
-		plumb_report_context_place(&report, f->context[d->node], &place);
+	if (p && context != PLUMB_NONE)
+		plumb_report_context_place(&report, context, &place);
 	plumb_json_key_quantity(d->json, "node", d->node);
-	plumb_json_key_quantity(d->json, "frame", known ? (int64_t)frame : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(d->json, "frame", p ? (int64_t)frame : PLUMB_UNKNOWN);
 	plumb_json_key_text(d->json, "name", plumb_flame_label(f, d->node, text));
 	plumb_json_key_text(d->json, "kind", place.kind);
-	plumb_json_key_quantity(
-		d->json, "layer",
-		known ? (int64_t)plumb_flame_layer_of(d->profile->frames[frame].kind)
-		      : PLUMB_FLAME_OTHER);
+	plumb_json_key_quantity(d->json, "layer",
+	                        p ? (int64_t)plumb_flame_layer_of(p->frames[own].kind)
+	                          : PLUMB_FLAME_OTHER);
+	plumb_json_key_quantity(d->json, "depth", d->length ? d->length - 1 : PLUMB_UNKNOWN);
+	plumb_json_key_number(d->json, "x0", f->start[d->node] / f->width[0]);
+	plumb_json_key_number(d->json, "x1", (f->start[d->node] + f->width[d->node]) / f->width[0]);
 	plumb_json_key_text(d->json, "function", place.name);
 	plumb_json_key_text(d->json, "file", place.source_file ? place.source_file : place.file);
 	plumb_json_key_line(d->json, "line", place.source_file ? place.source_line : place.line);
@@ -401,7 +456,9 @@ write_detail(struct detail *d, FILE *out)
 	d->json = plumb_json_new(out);
 	plumb_json_object(d->json);
 	write_place(d);
-	write_values(d);
+	write_values(d, "values", 0);
+	if (d->flame->side_count > 1)
+		write_values(d, "before_values", 1);
 	write_path(d);
 	write_findings(d);
 	plumb_json_key_array(d->json, "from");
@@ -435,7 +492,7 @@ int
 plumb_flame_frame(struct plumb_flame *flame, uint32_t node, const char *user_code, FILE *out,
                   struct plumb_error *error)
 {
-	struct detail d = { .flame = flame, .profile = flame->profile, .node = node };
+	struct detail d = { .flame = flame, .node = node };
 	struct plumb_error unread;
 	int code;
 
@@ -445,13 +502,64 @@ plumb_flame_frame(struct plumb_flame *flame, uint32_t node, const char *user_cod
 	code = find_base(flame, error);
 	if (!code)
 		code = find_user(flame, user_code, error);
-	if (!code && (!find_path(&d) || !mark_base(&d) || !add_values(&d)))
+	if (!code && (!find_path(&d) || !mark_base(&d)))
 		code = plumb_fail_memory(error, "for the flame graph");
+	for (uint32_t s = 0; !code && s < flame->side_count; s++)
+		if (!add_values(&d, s))
+			code = plumb_fail_memory(error, "for the flame graph");
 	if (!code && write_detail(&d, out) < 0)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "the answer cannot be written");
 	free(d.path);
 	free(d.is);
-	free(d.self);
-	free(d.total);
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
+		free(d.self[s]);
+		free(d.total[s]);
+	}
 	return code;
+}
+
+/* ---- from a context to its node ---- */
+
+/* The child of NODE with FRAME and MARKS; PLUMB_NONE. */
+static uint32_t
+child_of(const struct plumb_flame *f, uint32_t node, const struct plumb_flame_node *wanted,
+         bool marked)
+{
+	for (uint32_t n = f->child[node]; n < f->child[node + 1]; n++)
+		if (f->frame[n] == wanted->frame && (!marked || f->marks[n] == wanted->marks))
+			return n;
+	return PLUMB_NONE;
+}
+
+int
+plumb_flame_node_of(struct plumb_flame *f, uint32_t context, uint32_t *node,
+                    struct plumb_error *error)
+{
+	const struct plumb_flame_node *nodes;
+	uint32_t length = 0, *path, at, next = 0;
+	bool up = f->query.view == PLUMB_FLAME_UP;
+	int code = find_base(f, error);
+
+	*node = 0;
+	if (code)
+		return code;
+	if (f->query.view > PLUMB_FLAME_UP || context >= f->profile->contexts_count)
+		return 0;
+	nodes = f->base.tree.nodes;
+	for (at = f->base.owner[0][context]; at; at = nodes[at].parent)
+		length++;
+	path = malloc(length * sizeof *path + 1);
+	if (!path)
+		return plumb_fail_memory(error, "for the flame graph");
+	at = f->base.owner[0][context];
+	for (uint32_t i = 0; i < length; i++, at = nodes[at].parent)
+		path[up ? i : length - 1 - i] = at;
+	/* Bottom-up, what is below it are its callers. */
+	length = up && length ? 1 : length;
+	for (uint32_t i = 0; i < length && next != PLUMB_NONE; i++) {
+		next = child_of(f, *node, &nodes[path[i]], !up);
+		*node = next == PLUMB_NONE ? *node : next;
+	}
+	free(path);
+	return 0;
 }

@@ -17,8 +17,7 @@
 struct path {
 	uint32_t at;   /* node of the base */
 	uint32_t node; /* of the new tree */
-	int64_t self;
-	double mass;
+	struct plumb_flame_amount amount;
 };
 
 struct paths {
@@ -28,7 +27,7 @@ struct paths {
 
 static int
 begin_path(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base, struct paths *paths,
-           uint32_t at, int64_t self, double mass)
+           uint32_t at, const struct plumb_flame_amount *amount)
 {
 	const struct plumb_flame_node *from = &base->nodes[at];
 	uint32_t node = plumb_flame_child(tree, 0, from->frame, 0, from->context);
@@ -36,7 +35,7 @@ begin_path(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base, s
 	if (node == PLUMB_NONE)
 		return PLUMB_ESYSTEM;
 	tree->nodes[node].flags |= from->flags;
-	paths->items[paths->count++] = (struct path){ at, node, self, mass };
+	paths->items[paths->count++] = (struct path){ at, node, *amount };
 	return 0;
 }
 
@@ -53,7 +52,7 @@ extend_paths(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base,
 		const struct plumb_flame_node *from = &base->nodes[caller];
 
 		if (!caller) {
-			plumb_flame_add(&tree->nodes[path.node], path.self, path.mass);
+			plumb_flame_add(&tree->nodes[path.node].own, &path.amount);
 			continue;
 		}
 		path.at = caller;
@@ -84,8 +83,7 @@ follow_paths(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base,
 	if (paths->count && !code)
 		tree->cut_depth = depth;
 	for (uint32_t i = 0; i < paths->count && !code; i++)
-		plumb_flame_add(&tree->nodes[paths->items[i].node], paths->items[i].self,
-		                paths->items[i].mass);
+		plumb_flame_add(&tree->nodes[paths->items[i].node].own, &paths->items[i].amount);
 	return code;
 }
 
@@ -96,11 +94,10 @@ plumb_flame_invert(const struct plumb_flame_tree *base, struct plumb_flame_tree 
 	int code = paths.items ? plumb_flame_tree_new(tree, base->count / 4) : PLUMB_ESYSTEM;
 
 	if (!code)
-		plumb_flame_add(&tree->nodes[0], base->nodes[0].self, base->nodes[0].mass);
+		tree->nodes[0].own = base->nodes[0].own;
 	for (uint32_t n = 1; !code && n < base->count; n++)
-		if (base->nodes[n].mass > 0)
-			code = begin_path(tree, base, &paths, n, base->nodes[n].self,
-			                  base->nodes[n].mass);
+		if (plumb_flame_is_something(&base->nodes[n].own))
+			code = begin_path(tree, base, &paths, n, &base->nodes[n].own);
 	if (!code)
 		code = follow_paths(tree, base, &paths);
 	free(paths.items);
@@ -114,35 +111,28 @@ plumb_flame_callers(const struct plumb_flame_tree *base, uint32_t frame,
                     struct plumb_flame_tree *tree)
 {
 	struct paths paths = { .items = malloc(base->count * sizeof *paths.items) };
-	int64_t *value = malloc(base->count * sizeof *value);
-	double *mass = malloc(base->count * sizeof *mass);
+	/* By node: with its children. */
+	struct plumb_flame_amount *all = malloc(base->count * sizeof *all);
 	unsigned char *inside = calloc(base->count, 1);
-	bool ok = paths.items && value && mass && inside;
+	bool ok = paths.items && all && inside;
 	int code = ok ? plumb_flame_tree_new(tree, 64) : PLUMB_ESYSTEM;
 
-	for (uint32_t n = 0; !code && n < base->count; n++) {
-		value[n] = base->nodes[n].self;
-		mass[n] = base->nodes[n].mass;
-	}
-	for (uint32_t n = base->count; !code && n-- > 1;) {
-		uint32_t parent = base->nodes[n].parent;
-
-		value[parent] = plumb_flame_sum(value[parent], value[n]);
-		mass[parent] += mass[n];
-	}
+	for (uint32_t n = 0; !code && n < base->count; n++)
+		all[n] = base->nodes[n].own;
+	for (uint32_t n = base->count; !code && n-- > 1;)
+		plumb_flame_add(&all[base->nodes[n].parent], &all[n]);
 	for (uint32_t n = 1; !code && n < base->count; n++) {
 		const struct plumb_flame_node *node = &base->nodes[n];
 		bool above = inside[node->parent];
 
 		inside[n] = above || node->frame == frame;
-		if (!above && node->frame == frame && mass[n] > 0)
-			code = begin_path(tree, base, &paths, n, value[n], mass[n]);
+		if (!above && node->frame == frame && plumb_flame_is_something(&all[n]))
+			code = begin_path(tree, base, &paths, n, &all[n]);
 	}
 	if (!code)
 		code = follow_paths(tree, base, &paths);
 	free(paths.items);
-	free(value);
-	free(mass);
+	free(all);
 	free(inside);
 	return code;
 }
@@ -164,7 +154,7 @@ plumb_flame_callees(const struct plumb_flame_tree *base, uint32_t frame,
 		if (map[n] == PLUMB_NONE)
 			code = PLUMB_ESYSTEM;
 		else
-			plumb_flame_add(&tree->nodes[map[n]], node->self, node->mass);
+			plumb_flame_add(&tree->nodes[map[n]].own, &node->own);
 		if (!code)
 			tree->nodes[map[n]].flags |= node->flags;
 	}

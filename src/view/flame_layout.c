@@ -8,8 +8,7 @@
 
 struct layout {
 	const struct plumb_flame_tree *tree;
-	double *mass;    /* by node of the tree: with its children */
-	int64_t *value;  /* likewise */
+	struct plumb_flame_amount *all; /* by node of the tree: with its children */
 	uint32_t *first; /* the children of node n are list[first[n]] … list[first[n + 1] - 1] */
 	uint32_t *list;
 	uint32_t shown; /* nodes that hold something, and the root */
@@ -20,14 +19,24 @@ add_up(struct layout *l)
 {
 	const struct plumb_flame_node *nodes = l->tree->nodes;
 
-	for (uint32_t n = 0; n < l->tree->count; n++) {
-		l->mass[n] = nodes[n].mass;
-		l->value[n] = nodes[n].self;
-	}
-	for (uint32_t n = l->tree->count; n-- > 1;) {
-		l->mass[nodes[n].parent] += l->mass[n];
-		l->value[nodes[n].parent] = plumb_flame_sum(l->value[nodes[n].parent], l->value[n]);
-	}
+	for (uint32_t n = 0; n < l->tree->count; n++)
+		l->all[n] = nodes[n].own;
+	for (uint32_t n = l->tree->count; n-- > 1;)
+		plumb_flame_add(&l->all[nodes[n].parent], &l->all[n]);
+}
+
+/* What is on one side only has no width if the width is of the other. */
+static int64_t
+add_unseen(const struct layout *l, enum plumb_flame_width width)
+{
+	const struct plumb_flame_node *nodes = l->tree->nodes;
+	int64_t sum = 0;
+
+	for (uint32_t n = 1; n < l->tree->count; n++)
+		if (!(l->all[n].mass > 0) && (!nodes[n].parent || l->all[nodes[n].parent].mass > 0))
+			sum = plumb_flame_sum(sum, width == PLUMB_FLAME_BEFORE ? l->all[n].self
+			                                                       : l->all[n].before);
+	return sum;
 }
 
 /* Puts nodes that hold something into ORDER, the greatest first if GREATEST. */
@@ -39,7 +48,7 @@ order_nodes(struct layout *l, bool greatest, uint32_t *order)
 
 	l->shown = 1;
 	for (uint32_t n = 1; n < l->tree->count; n++)
-		if (l->mass[n] > 0)
+		if (l->all[n].mass > 0)
 			order[count++] = n;
 	l->shown = count + 1;
 	if (!greatest)
@@ -50,7 +59,7 @@ order_nodes(struct layout *l, bool greatest, uint32_t *order)
 		uint64_t bits;
 
 		/* Of numbers that are not negative, the bits have the same order. */
-		memcpy(&bits, &l->mass[order[i]], sizeof bits);
+		memcpy(&bits, &l->all[order[i]].mass, sizeof bits);
 		items[i] = (struct plumb_sort_item){ ~bits, order[i] };
 	}
 	if (items && spare)
@@ -95,6 +104,12 @@ make_arrays(struct plumb_flame *f, uint32_t count)
 	f->value = malloc(n * sizeof *f->value);
 	f->start = malloc(n * sizeof *f->start);
 	f->width = malloc(n * sizeof *f->width);
+	if (f->query.against) {
+		f->before_self = malloc(n * sizeof *f->before_self);
+		f->before = malloc(n * sizeof *f->before);
+		if (!f->before_self || !f->before)
+			return false;
+	}
 	return f->parent && f->child && f->frame && f->context && f->marks && f->flags && f->self &&
 	       f->value && f->start && f->width;
 }
@@ -111,10 +126,14 @@ copy_node(struct plumb_flame *f, const struct layout *l, uint32_t old, uint32_t 
 	f->context[at] = node->context;
 	f->marks[at] = node->marks;
 	f->flags[at] = node->flags;
-	f->self[at] = node->self;
-	f->value[at] = l->value[old];
+	f->self[at] = node->own.self;
+	f->value[at] = l->all[old].self;
+	if (f->before) {
+		f->before_self[at] = node->own.before;
+		f->before[at] = l->all[old].before;
+	}
 	f->start[at] = start;
-	f->width[at] = l->mass[old];
+	f->width[at] = l->all[old].mass;
 }
 
 /* OLD gets for each node its number in the tree. */
@@ -138,7 +157,7 @@ place_nodes(struct plumb_flame *f, const struct layout *l, uint32_t *old)
 
 			old[f->count] = node;
 			copy_node(f, l, node, at, start);
-			start += l->mass[node];
+			start += l->all[node].mass;
 		}
 	}
 	f->child[f->count] = f->count;
@@ -150,16 +169,16 @@ plumb_flame_layout(struct plumb_flame *f, const struct plumb_flame_tree *tree)
 	size_t n = tree->count;
 	struct layout l = {
 		.tree = tree,
-		.mass = malloc(n * sizeof *l.mass),
-		.value = malloc(n * sizeof *l.value),
+		.all = malloc(n * sizeof *l.all),
 		.first = malloc((n + 2) * sizeof *l.first),
 		.list = malloc(n * sizeof *l.list),
 	};
 	uint32_t *order = malloc(n * sizeof *order);
-	bool ok = l.mass && l.value && l.first && l.list && order;
+	bool ok = l.all && l.first && l.list && order;
 
 	if (ok) {
 		add_up(&l);
+		f->unseen = f->query.against ? add_unseen(&l, f->query.width) : 0;
 		ok = order_nodes(&l, f->query.view != PLUMB_FLAME_DOWN, order);
 	}
 	if (ok) {
@@ -169,8 +188,7 @@ plumb_flame_layout(struct plumb_flame *f, const struct plumb_flame_tree *tree)
 	if (ok)
 		place_nodes(f, &l, order); /* the order is not needed any more */
 	f->cut_depth = tree->cut_depth;
-	free(l.mass);
-	free(l.value);
+	free(l.all);
 	free(l.first);
 	free(l.list);
 	free(order);

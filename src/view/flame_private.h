@@ -14,14 +14,20 @@
 
 /* ---- a tree while it is made ---- */
 
+/* What a node holds, without its children. */
+struct plumb_flame_amount {
+	int64_t self;
+	int64_t before; /* in the profile that it is compared with */
+	double mass;    /* what makes it wide */
+};
+
 struct plumb_flame_node {
 	uint32_t parent; /* comes before it; PLUMB_NONE: it is node 0, the root */
 	uint32_t frame;
 	uint32_t context; /* the first of those that are merged here */
 	uint8_t marks;    /* PLUMB_CONTEXT_BACKWARD, PLUMB_CONTEXT_ACCUMULATION */
 	uint8_t flags;    /* PLUMB_FLAME_HAS_FINDING, PLUMB_FLAME_IS_FUSED */
-	int64_t self;
-	double mass; /* what makes it wide, without its children */
+	struct plumb_flame_amount own;
 };
 
 struct plumb_flame_tree {
@@ -38,8 +44,13 @@ void plumb_flame_tree_free(struct plumb_flame_tree *tree);
 /* The child of PARENT with FRAME and MARKS, made if it is missing. PLUMB_NONE: no memory. */
 uint32_t plumb_flame_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame,
                            uint8_t marks, uint32_t context);
-/* Adds to what NODE holds itself. */
-void plumb_flame_add(struct plumb_flame_node *node, int64_t self, double mass);
+/* Adds MORE to AMOUNT. */
+void plumb_flame_add(struct plumb_flame_amount *amount, const struct plumb_flame_amount *more);
+static inline bool
+plumb_flame_is_something(const struct plumb_flame_amount *amount)
+{
+	return amount->mass > 0 || amount->self || amount->before;
+}
 /* A + B, the greatest or the least number if that is too much. */
 static inline int64_t
 plumb_flame_sum(int64_t a, int64_t b)
@@ -51,14 +62,12 @@ plumb_flame_sum(int64_t a, int64_t b)
 	return b < 0 ? INT64_MIN + 1 : INT64_MAX;
 }
 
-/* The contexts of a profile as a tree of frames that are shown. OWNER gets for each context the
- * node that holds its values (with phases apart, that of its own phase). SKIP has 1 for frames that
- * are hidden. Negative: no memory. */
-struct plumb_flame_source {
+/* One of the profiles of a flame graph. */
+struct plumb_flame_side {
 	const struct plumb_profile *profile;
-	const struct plumb_flame_query *query;
 	uint32_t metric;
-	const unsigned char *skip;
+	uint32_t *frame_of; /* by frame: its number in the graph; NULL: its own */
+	double per;         /* what its values are divided by: iterations, or 1 */
 };
 /* Does the query want values of TRACK? */
 static inline bool
@@ -69,6 +78,29 @@ plumb_flame_wants(const struct plumb_profile *p, const struct plumb_flame_query 
 
 	return !query->one_rank ||
 	       (process < p->processes_count && p->processes[process].rank == query->rank);
+}
+
+#define PLUMB_FLAME_SIDES 2
+
+/* The contexts of a profile as a tree of frames that are shown. OWNER gets for each context the
+ * node that holds its values (with phases apart, that of its own phase). SKIP has 1 for frames of
+ * the graph that are hidden. The values go to `before` if BEFORE, and masses are not made.
+ * Negative: no memory. */
+struct plumb_flame_source {
+	const struct plumb_flame_side *side;
+	const struct plumb_flame_query *query;
+	const unsigned char *skip;
+	uint32_t frames; /* of the graph */
+	uint8_t flag;    /* that nodes get */
+	bool before;
+};
+/* The number that the graph has for the frame of CONTEXT. */
+static inline uint32_t
+plumb_flame_context_frame(const struct plumb_flame_source *source, uint32_t context)
+{
+	uint32_t frame = source->side->profile->contexts[context].frame;
+
+	return source->side->frame_of ? source->side->frame_of[frame] : frame;
 }
 int plumb_flame_project(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
                         uint32_t *owner);
@@ -88,22 +120,30 @@ int plumb_flame_callees(const struct plumb_flame_tree *base, uint32_t frame,
 struct plumb_flame_search {
 	char *text;           /* what was searched; NULL: nothing yet */
 	unsigned char *flags; /* by node: PLUMB_FLAME_MATCHES, PLUMB_FLAME_MATCHES_BELOW */
-	int64_t *matched;     /* by node: the value of what matches in it, counted once */
+	bool named;           /* it is of names, not an expression */
+	/* By node: the value of what matches in it, counted once; and that of the other profile. */
+	int64_t *matched, *before;
 };
 
 /* What details of nodes need. */
 struct plumb_flame_base {
 	struct plumb_flame_tree tree; /* of the contexts, without slots; no nodes: not made yet */
-	uint32_t *owner;              /* by context: its node in that */
-	char *user_code;              /* the rule by which these two were made, or NULL */
-	unsigned char *user;          /* by frame: your code */
-	uint32_t *user_of;            /* by context: the frame of your code */
+	/* By side. */
+	uint32_t *owner[PLUMB_FLAME_SIDES];     /* by context: its node in that */
+	char *user_code;                        /* the rule by which these two were made, or NULL */
+	unsigned char *user[PLUMB_FLAME_SIDES]; /* by frame: your code */
+	uint32_t *user_of[PLUMB_FLAME_SIDES];   /* by context: the frame of your code */
 };
 
 struct plumb_flame {
 	const struct plumb_profile *profile;
 	struct plumb_flame_query query; /* with texts of its own; without a range */
-	uint32_t metric;
+	/* The profile, and the one that it is compared with. Frames of the graph are those of the
+	 * first one, then those of the second. */
+	struct plumb_flame_side sides[PLUMB_FLAME_SIDES];
+	uint32_t side_count;
+	double iterations[PLUMB_FLAME_SIDES]; /* that values are of one of; NAN: of all there is */
+	int64_t unseen;     /* what boxes without a width hold on the other side */
 	uint32_t count;     /* of nodes, the root included */
 	uint32_t depths;    /* how many levels of nodes there are below the root */
 	uint32_t cut_depth; /* as in the tree */
@@ -111,23 +151,35 @@ struct plumb_flame {
 	uint32_t *parent, *child, *frame, *context;
 	unsigned char *marks, *flags;
 	int64_t *self, *value;
-	double *start, *width; /* as masses */
+	int64_t *before_self, *before; /* NULL: there is one profile */
+	double *start, *width;         /* as masses */
 	struct plumb_flame_search search;
 	struct plumb_flame_base base;
 };
 
-/* Makes the tree of the contexts that FLAME is made of. OWNER has a place for each context. Free
- * BASE in any case. */
+/* How many frames the graph has numbers for. */
+uint32_t plumb_flame_frames(const struct plumb_flame *flame);
+/* The profile that has FRAME, which becomes its number there; NULL: none, such as the root. */
+const struct plumb_profile *
+plumb_flame_frame_owner(const struct plumb_flame *flame, uint32_t *frame);
+
+/* Makes the tree of the contexts that FLAME is made of. OWNER gets for each side an array by
+ * context, to be freed. Free BASE in any case. */
 int plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
-                          uint32_t *owner, struct plumb_error *error);
+                          uint32_t *owner[PLUMB_FLAME_SIDES], struct plumb_error *error);
+
+/* flame_against.c: fills the second side, and what both have in common. PLUMB_EUSAGE,
+ * PLUMB_ESYSTEM. */
+int plumb_flame_compare(struct plumb_flame *flame, struct plumb_error *error);
 
 void plumb_flame_base_free(struct plumb_flame_base *base);
 
 /* Puts TREE in order. Negative: no memory. */
 int plumb_flame_layout(struct plumb_flame *flame, const struct plumb_flame_tree *tree);
 
-/* Makes `search` that of TEXT. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
-int plumb_flame_find(struct plumb_flame *flame, const char *text, struct plumb_error *error);
+/* Makes `search` that of TEXT: an expression, or names if NAMED. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+int plumb_flame_find(struct plumb_flame *flame, const char *text, bool named,
+                     struct plumb_error *error);
 void plumb_flame_search_free(struct plumb_flame_search *search);
 /* WHAT names the expression in the message. Free it with regfree if the result is 0. */
 int plumb_flame_compile(const char *text, const char *what, regex_t *expression,

@@ -30,10 +30,29 @@ plumb_flame_compile(const char *text, const char *what, regex_t *expression,
 
 struct matcher {
 	const struct plumb_profile *profile;
-	const regex_t *expression;
-	unsigned char *known; /* by string: 0 not looked at, 1 no match, 2 a match */
-	uint32_t *library;    /* by string that is a build id or a path: the path */
+	const regex_t *expression; /* NULL: names are looked for */
+	const char *names;         /* one on each line */
+	unsigned char *known;      /* by string: 0 not looked at, 1 no match, 2 a match */
+	uint32_t *library;         /* by string that is a build id or a path: the path */
 };
+
+/* Is TEXT one of the lines of NAMES? */
+static bool
+is_named(const char *names, const char *text)
+{
+	size_t bytes = strlen(text);
+
+	for (; names; names = strchr(names, '\n'), names = names ? names + 1 : NULL)
+		if (!strncmp(names, text, bytes) && (!names[bytes] || names[bytes] == '\n'))
+			return true;
+	return false;
+}
+
+static bool
+matches_text(const struct matcher *m, const char *text)
+{
+	return m->expression ? !regexec(m->expression, text, 0, NULL, 0) : is_named(m->names, text);
+}
 
 static bool
 matches_string(struct matcher *m, uint32_t string)
@@ -43,7 +62,7 @@ matches_string(struct matcher *m, uint32_t string)
 	if (!text)
 		return false;
 	if (!m->known[string])
-		m->known[string] = regexec(m->expression, text, 0, NULL, 0) ? 1 : 2;
+		m->known[string] = matches_text(m, text) ? 2 : 1;
 	return m->known[string] == 2;
 }
 
@@ -56,11 +75,13 @@ matches_library(struct matcher *m, const struct plumb_frame *frame)
 }
 
 static bool
-open_matcher(struct matcher *m, const struct plumb_profile *p, const regex_t *expression)
+open_matcher(struct matcher *m, const struct plumb_profile *p, const regex_t *expression,
+             const char *names)
 {
 	*m = (struct matcher){
 		.profile = p,
 		.expression = expression,
+		.names = names,
 		.known = calloc(p->strings_count + (size_t)1, 1),
 		.library = malloc((p->strings_count + (size_t)1) * sizeof *m->library),
 	};
@@ -91,7 +112,7 @@ plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
 	unsigned char *found = calloc(p->frames_count + (size_t)1, 1);
 	struct matcher m;
 
-	if (!open_matcher(&m, p, expression) || !found) {
+	if (!open_matcher(&m, p, expression, NULL) || !found) {
 		free(found);
 		found = NULL;
 	}
@@ -117,7 +138,7 @@ matches_place(const struct matcher *m, uint32_t file, uint32_t line)
 	if (!text || !*text)
 		return false;
 	snprintf(where, sizeof where, "%s:%" PRIu32, text, line);
-	return !regexec(m->expression, where, 0, NULL, 0);
+	return matches_text(m, where);
 }
 
 /* As the filter of a report. */
@@ -137,6 +158,7 @@ plumb_flame_search_free(struct plumb_flame_search *search)
 	free(search->text);
 	free(search->flags);
 	free(search->matched);
+	free(search->before);
 	*search = (struct plumb_flame_search){ 0 };
 }
 
@@ -148,59 +170,83 @@ add_matches(const struct plumb_flame *f, struct plumb_flame_search *search)
 		unsigned char *above = &search->flags[f->parent[n]];
 		int64_t *whole = &search->matched[f->parent[n]];
 
-		if (search->flags[n] & PLUMB_FLAME_MATCHES)
+		if (search->flags[n] & PLUMB_FLAME_MATCHES) {
 			search->matched[n] = f->value[n];
+			search->before[n] = f->before ? f->before[n] : 0;
+		}
 		if (search->flags[n])
 			*above |= PLUMB_FLAME_MATCHES_BELOW;
 		*whole = plumb_flame_sum(*whole, search->matched[n]);
+		whole = &search->before[f->parent[n]];
+		*whole = plumb_flame_sum(*whole, search->before[n]);
 	}
+}
+
+/* By frame of the graph: 1 becomes 2 if it matches. False: no memory. */
+static bool
+search_frames(const struct plumb_flame *f, const regex_t *expression, const char *names,
+              unsigned char *known)
+{
+	for (uint32_t s = 0, first = 0; s < f->side_count; s++) {
+		const struct plumb_profile *p = f->sides[s].profile;
+		struct matcher m;
+		bool ok = open_matcher(&m, p, expression, names);
+
+		/* Frames in their own order, in which their texts lie in memory. */
+		for (uint32_t i = 0; ok && i < p->frames_count; i++)
+			if (known[first + i] && matches_frame(&m, i))
+				known[first + i] = 2;
+		close_matcher(&m);
+		if (!ok)
+			return false;
+		first += p->frames_count;
+	}
+	return true;
 }
 
 static int
 search_nodes(const struct plumb_flame *f, const regex_t *expression,
              struct plumb_flame_search *search)
 {
-	const struct plumb_profile *p = f->profile;
 	/* By frame: 0 no node has it, 1 no match, 2 a match. */
-	unsigned char *known = calloc(p->frames_count + (size_t)1, 1);
-	struct matcher m;
+	uint32_t frames = plumb_flame_frames(f);
+	unsigned char *known = calloc(frames + (size_t)1, 1);
 	bool ok;
 
 	search->flags = calloc(f->count + (size_t)1, 1);
 	search->matched = calloc(f->count + (size_t)1, sizeof *search->matched);
-	ok = open_matcher(&m, p, expression) && known && search->flags && search->matched;
+	search->before = calloc(f->count + (size_t)1, sizeof *search->before);
+	ok = known && search->flags && search->matched && search->before;
 	for (uint32_t n = 1; ok && n < f->count; n++)
-		if (f->frame[n] < p->frames_count)
+		if (f->frame[n] < frames)
 			known[f->frame[n]] = 1;
-	/* Frames in their own order, in which their texts lie in memory. */
-	for (uint32_t i = 0; ok && i < p->frames_count; i++)
-		if (known[i] && matches_frame(&m, i))
-			known[i] = 2;
+	ok = ok && search_frames(f, expression, search->text, known);
 	for (uint32_t n = 1; ok && n < f->count; n++)
-		if (f->frame[n] < p->frames_count && known[f->frame[n]] == 2)
+		if (f->frame[n] < frames && known[f->frame[n]] == 2)
 			search->flags[n] = PLUMB_FLAME_MATCHES;
 	if (ok)
 		add_matches(f, search);
-	close_matcher(&m);
 	free(known);
 	return ok ? 0 : PLUMB_ESYSTEM;
 }
 
 int
-plumb_flame_find(struct plumb_flame *f, const char *text, struct plumb_error *error)
+plumb_flame_find(struct plumb_flame *f, const char *text, bool named, struct plumb_error *error)
 {
-	struct plumb_flame_search search = { 0 };
+	struct plumb_flame_search search = { .named = named };
 	regex_t expression;
-	int code;
+	int code = 0;
 
-	if (f->search.text && !strcmp(f->search.text, text))
+	if (f->search.text && f->search.named == named && !strcmp(f->search.text, text))
 		return 0;
-	code = plumb_flame_compile(text, "search", &expression, error);
+	if (!named)
+		code = plumb_flame_compile(text, "search", &expression, error);
 	if (code)
 		return code;
 	search.text = strdup(text);
-	code = search.text ? search_nodes(f, &expression, &search) : PLUMB_ESYSTEM;
-	regfree(&expression);
+	code = search.text ? search_nodes(f, named ? NULL : &expression, &search) : PLUMB_ESYSTEM;
+	if (!named)
+		regfree(&expression);
 	if (code) {
 		plumb_flame_search_free(&search);
 		return plumb_fail_memory(error, "for the search");

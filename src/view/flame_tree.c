@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree while it is made, and the contexts of a profile as such a tree. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ plumb_flame_tree_new(struct plumb_flame_tree *tree, uint32_t room)
 	tree->room = room;
 	tree->slot_count = slots;
 	tree->nodes[tree->count++] =
-		(struct plumb_flame_node){ PLUMB_NONE, PLUMB_FLAME_ROOT_FRAME, 0, 0, 0, 0, 0 };
+		(struct plumb_flame_node){ .parent = PLUMB_NONE, .frame = PLUMB_FLAME_ROOT_FRAME };
 	return 0;
 }
 
@@ -90,7 +89,9 @@ plumb_flame_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame
 		tree->nodes = grown;
 	}
 	at = tree->count++;
-	tree->nodes[at] = (struct plumb_flame_node){ parent, frame, context, marks, 0, 0, 0 };
+	tree->nodes[at] = (struct plumb_flame_node){
+		.parent = parent, .frame = frame, .context = context, .marks = marks
+	};
 	tree->slots[slot] = at;
 	if (tree->count > tree->slot_count / 4 * 3 && !grow_slots(tree))
 		return PLUMB_NONE;
@@ -98,10 +99,11 @@ plumb_flame_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame
 }
 
 void
-plumb_flame_add(struct plumb_flame_node *node, int64_t self, double mass)
+plumb_flame_add(struct plumb_flame_amount *amount, const struct plumb_flame_amount *more)
 {
-	node->self = plumb_flame_sum(node->self, self);
-	node->mass += mass;
+	amount->self = plumb_flame_sum(amount->self, more->self);
+	amount->before = plumb_flame_sum(amount->before, more->before);
+	amount->mass += more->mass;
 }
 
 /* ---- contexts ---- */
@@ -111,17 +113,18 @@ static int
 project_below(const struct plumb_flame_source *s, struct plumb_flame_tree *tree, uint32_t top,
               uint32_t *owner)
 {
-	const struct plumb_profile *p = s->profile;
+	const struct plumb_profile *p = s->side->profile;
 	bool marked = s->query->view != PLUMB_FLAME_HEAVY;
 
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		const struct plumb_context *context = &p->contexts[c];
 		uint32_t parent = c ? owner[context->parent] : top;
+		uint32_t frame = plumb_flame_context_frame(s, c);
 
 		owner[c] = parent;
-		if (!c || s->skip[context->frame])
+		if (!c || s->skip[frame])
 			continue;
-		owner[c] = plumb_flame_child(tree, parent, context->frame,
+		owner[c] = plumb_flame_child(tree, parent, frame,
 		                             marked ? context->flags & MARKS : 0, c);
 		if (owner[c] == PLUMB_NONE)
 			return PLUMB_ESYSTEM;
@@ -138,26 +141,32 @@ place_contexts(const struct plumb_flame_source *s, struct plumb_flame_tree *tree
 	return project_below(s, tree, top, owner);
 }
 
-/* Forward and backward below a node each. A context with values of both phases is below both. */
+/* Forward and backward below a node each. A context with values of both phases is below both. What
+ * backward work does is backward, too: kernels have no flag of their own. */
 static int
 place_apart(const struct plumb_flame_source *s, struct plumb_flame_tree *tree, uint32_t *owner)
 {
-	const struct plumb_profile *p = s->profile;
+	const struct plumb_profile *p = s->side->profile;
 	uint32_t *backward = calloc(p->contexts_count + (size_t)1, sizeof *backward);
+	unsigned char *is_backward = calloc(p->contexts_count + (size_t)1, 1);
 	uint32_t tops[2] = {
 		plumb_flame_child(tree, 0, PLUMB_FLAME_FORWARD_FRAME, 0, 0),
 		plumb_flame_child(tree, 0, PLUMB_FLAME_BACKWARD_FRAME, 0, 0),
 	};
 	int code = PLUMB_ESYSTEM;
 
-	if (backward && tops[0] != PLUMB_NONE && tops[1] != PLUMB_NONE)
+	if (backward && is_backward && tops[0] != PLUMB_NONE && tops[1] != PLUMB_NONE)
 		code = place_contexts(s, tree, tops[0], owner);
 	if (!code)
 		code = place_contexts(s, tree, tops[1], backward);
-	for (uint32_t c = 0; !code && c < p->contexts_count; c++)
-		if (p->contexts[c].flags & MARKS)
+	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
+		is_backward[c] =
+			(p->contexts[c].flags & MARKS) || (c && is_backward[p->contexts[c].parent]);
+		if (is_backward[c])
 			owner[c] = backward[c];
+	}
 	free(backward);
+	free(is_backward);
 	return code;
 }
 
@@ -176,7 +185,7 @@ int
 plumb_flame_project(const struct plumb_flame_source *s, struct plumb_flame_tree *tree,
                     uint32_t *owner)
 {
-	const struct plumb_profile *p = s->profile;
+	const struct plumb_profile *p = s->side->profile;
 	int code =
 		s->query->apart ? place_apart(s, tree, owner) : place_contexts(s, tree, 0, owner);
 
@@ -185,12 +194,16 @@ plumb_flame_project(const struct plumb_flame_source *s, struct plumb_flame_tree 
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
-		if (v->metric == s->metric && v->count && v->sum != PLUMB_UNKNOWN &&
+		if (v->metric == s->side->metric && v->count && v->sum != PLUMB_UNKNOWN &&
 		    plumb_flame_wants(p, s->query, v->track))
-			plumb_flame_add(&tree->nodes[owner[v->context]], v->sum, 0);
+			plumb_flame_add(&tree->nodes[owner[v->context]].own,
+			                &(struct plumb_flame_amount){
+						.self = s->before ? 0 : v->sum,
+						.before = s->before ? v->sum : 0,
+					});
 	}
-	for (uint32_t n = 0; n < tree->count; n++)
-		tree->nodes[n].mass = fabs((double)tree->nodes[n].self);
 	mark_contexts(p, tree, owner);
+	for (uint32_t c = 0; s->flag && c < p->contexts_count; c++)
+		tree->nodes[owner[c]].flags |= s->flag;
 	return 0;
 }

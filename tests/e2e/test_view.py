@@ -11,8 +11,10 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 from viewing import BUILD, ENVIRONMENT, ROOT, SCRIPT, STYLE, Viewer, link_plumb, read_tables, verb
@@ -239,6 +241,142 @@ def test_a_box_in_detail(viewer):
     assert next(v["total"] for v in frame["values"] if v["metric"] == "gpu.time") == boxes["value"][-1]
 
 
+def recorded(name, folder):
+    path = folder / f"{name}.plumb"
+    path.write_bytes(gzip.decompress((ROOT / "tests/data/programs" / f"{name}.plumb.gz").read_bytes()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def compared(plumb, tmp_path_factory):
+    """plumb view of two recorded runs of one program."""
+    folder = tmp_path_factory.mktemp("compared")
+    files = [recorded(f"hf-train-{name}", folder) for name in ("fault", "healthy")]
+    with Viewer(plumb, *files) as running:
+        running.files = files
+        yield running
+
+
+def columns(boxes):
+    """The rows of a table of columns."""
+    return [dict(zip(boxes, row)) for row in zip(*boxes.values())]
+
+
+@pytest.mark.parametrize("metric", ["gpu.time", "op.time"])
+def test_a_flame_graph_of_two_profiles_holds_both(compared, plumb, metric):
+    """With the call paths and the sums per iteration of plumb diff."""
+    tables = read_tables(compared.get(f"flame?file=1&against=0&width=either&metric={metric}"))
+    total = {name: column[0] for name, column in tables["flame.total"].items()}
+    assert (total["iterations"], total["before_iterations"], total["unseen"], total["width"]) == (100, 100, 0, "either")
+    for side, file in (("value", 1), ("before", 0)):
+        whole = compared.json(f"report?by=kernel&metric={metric}&file={file}&window=all")["total"]["sum"]
+        assert total[side] == pytest.approx(whole / 100)
+    boxes = columns(tables["flame"])
+    assert sum(box["value"] for box in boxes if not box["depth"]) == pytest.approx(total["value"] - total["self"])
+    assert all(box["change"] == pytest.approx(box["value"] - box["before"], abs=1e-6) for box in boxes)
+    for box in boxes:
+        assert box["flags"] & 48 and (box["flags"] & 16 or not box["value"]) and (box["flags"] & 32 or not box["before"])
+    # The wider each box, the more it holds on one of the sides.
+    assert all(box["x1"] - box["x0"] >= max(box["value"], box["before"]) / sum(
+        max(one["value"], one["before"]) for one in boxes) for box in boxes)
+
+
+def test_boxes_of_two_profiles_are_the_call_paths_of_diff(compared, plumb):
+    """Of profiles without iterations known one by one, the sums are those of diff's rows."""
+    files = [str(TRAINING), str(EXAMPLE)]
+    with Viewer(plumb, *files) as two:
+        rows = json.loads(verb(plumb, "diff", "--json", "--by", "context", "--top", "0", *files))
+        boxes = columns(read_tables(two.get("flame?file=1&against=0&width=either&view=down"))["flame"])
+        assert rows["metric"] == "gpu.time" and rows["statistic"] != "mean of iterations"
+        want = {}
+        for row in rows["rows"]:
+            if row["parent"] is not None and (row["before"] or row["after"]):
+                want.setdefault((round(row["before"] or 0), round(row["after"] or 0)), []).append(row["name"])
+        have = {}
+        for box in boxes:
+            have.setdefault((round(box["before"]), round(box["value"])), []).append(box["name"])
+        assert {key: len(names) for key, names in have.items()} == {key: len(names) for key, names in want.items()}
+
+
+def test_what_only_one_profile_has_is_said(plumb, tmp_path):
+    with Viewer(plumb, recorded("compiled-fault", tmp_path), recorded("compiled-healthy", tmp_path)) as two:
+        question = "flame?file=1&against=0&window=loop&width="
+        sides = {width: read_tables(two.get(question + width)) for width in ("after", "before", "either")}
+        only = {width: {box["name"] for box in columns(tables["flame"]) if box["flags"] & 48 == flag}
+                for (width, tables), flag in zip(sides.items(), (32, 16, 32))}
+        assert not only["after"] and not only["before"] and only["either"]
+        unseen = {width: tables["flame.total"]["unseen"][0] for width, tables in sides.items()}
+        assert unseen["after"] > 0 and unseen["before"] > 0 and unseen["either"] == 0
+
+
+def test_names_are_looked_for_exactly(viewer):
+    boxes = columns(read_tables(viewer.get("flame?view=up"))["flame"])
+    name = max(boxes, key=lambda box: (box["layer"] == 4, box["value"]))["name"]
+    query = f"flame?view=up&named={urllib.parse.quote(name, safe='')}"
+    found = columns(read_tables(viewer.get(query))["flame"])
+    assert {box["name"] for box in found if box["flags"] & 2} == {name}
+    total = read_tables(viewer.get(query))["flame.total"]
+    assert total["matched"] == [sum(box["value"] for box in boxes if box["name"] == name and not box["depth"])]
+    assert read_tables(viewer.get("flame?named=" + urllib.parse.quote(name[:-1], safe="")))["flame.total"]["matched"] == [0]
+
+
+def test_a_finding_leads_to_its_box(compared):
+    """In the part of the run that it is of."""
+    findings = [one for one in compared.json("findings")["findings"] if one["context"]]
+    assert len(findings) > 5
+    for finding in findings:
+        for view in ("down", "heavy", "up"):
+            question = f"view={view}&window={finding['window'] or 'all'}&metric=gpu.time"
+            frame = compared.json(f"frame?finding={finding['id']}&{question}")
+            boxes = columns(read_tables(compared.get(f"flame?{question}"))["flame"])
+            if not frame["node"]:  # the root: this part of the run has no GPU time there, nor in its callers
+                assert frame["path"] == []
+                if view == "down":
+                    assert finding["rule"] in ("startup", "latency") and not any(box["name"].startswith(finding["context"][0] + " ") for box in boxes if not box["depth"])
+                continue
+            box = next(box for box in boxes if box["node"] == frame["node"])
+            assert (frame["x0"], frame["x1"], frame["depth"]) == (pytest.approx(box["x0"]), pytest.approx(box["x1"]), box["depth"])
+            if finding["rule"].startswith("hotspot") and finding["context"][-1].startswith(("void", "sm80", "aten::mm")):
+                assert finding["context"][-1] in frame["name"] if view == "down" else finding["context"][-1] in frame["path"][0] + frame["name"]
+                assert finding["id"] in [one["id"] for one in frame["findings"]]
+
+
+def fused_stacks(file):
+    """The stacks of all that was fused and took GPU time: names from the outermost frame on."""
+    with sqlite3.connect(file) as base:
+        parents = {row[0]: row[1:] for row in base.execute(
+            "select contexts.id, parent, coalesce(display, name) from contexts join frames on frames.id = frame")}
+        origins = [row[0] for row in base.execute("""
+            select distinct origin from origins join contexts on contexts.id = context where reason = 'fused' and exists (
+                select 1 from context_values join metrics on metrics.id = metric
+                where context_values.context between contexts.id and last and name = 'gpu.time' and sum > 0)""")]
+    stacks = set()
+    for at in origins:
+        stack = []
+        while parents[at][0] is not None:
+            stack.append(parents[at][1])
+            at = parents[at][0]
+        stacks.add(tuple(reversed(stack)))
+    return stacks
+
+
+def test_a_fused_kernel_opens_all_its_stacks(plumb, tmp_path):
+    """Those that the profile has, of each operator that was fused, and no others."""
+    file = recorded("compiled-healthy", tmp_path)
+    want, have, several = fused_stacks(file), set(), 0
+    with Viewer(plumb, file) as one:
+        boxes = [box for box in columns(read_tables(one.get("flame?window=all"))["flame"]) if box["flags"] & 4]
+        for box in boxes:
+            frame = one.json(f"frame?window=all&node={box['node']}")
+            stacks = [tuple(step["name"] for step in part["stack"]) for part in frame["from"]]
+            assert frame["from"] and all(part["reason"] == "fused" for part in frame["from"])
+            assert all(part["operator"] in [None, *stack] for part, stack in zip(frame["from"], stacks))
+            have.update(stacks)
+            several += len(stacks) > 1
+    assert several > 10 and have == want
+    assert any("compiled.py" in (step["file"] or "") for part in frame["from"] for step in part["stack"])
+
+
 def test_a_timeline_holds_the_newest_work(viewer):
     tracks = read_tables(viewer.get("timeline/tracks"))["timeline.tracks"]
     assert set(tracks["kind"]) == {"stream"} and set(tracks["source"]) == {"newest"}
@@ -278,7 +416,11 @@ def test_a_timeline_holds_the_newest_work(viewer):
     ("flame?x0=0.5&x1=0.25", "x0 < x1"),
     ("flame?view=callers", "needs of=FRAME"),
     ("flame?search=%28", "search"),
-    ("frame", "needs node=NUMBER"),
+    ("frame", "needs node=NUMBER or finding=ID"),
+    ("frame?node=1&finding=x", "needs node=NUMBER or finding=ID"),
+    ("flame?against=9", "there is no file 9; files are 0 to 3"),
+    ("flame?against=1&metric=op.count", "no metric"),
+    ("flame?against=1&width=both", "width takes one of after|before|either"),
     ("frame?node=99999999", "no node 99999999"),
     ("flame?x0=nan", "x0 takes a number"),
     ("timeline/spans?tracks=1,x", "tracks takes"),
@@ -627,6 +769,7 @@ def test_one_file_replaces_only_its_like(plumb, tmp_path):
     done = subprocess.run([plumb, "view", EXAMPLE, "--html", mine], timeout=60, capture_output=True, text=True,
                           env=ENVIRONMENT)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "mine.html" in done.stderr
+    assert "give --html another name, or --force to replace it" in done.stderr
     assert mine.read_text() == "<!doctype html>my own\n"
     subprocess.run([plumb, "view", EXAMPLE, "--html", mine, "--force"], timeout=60, check=True, env=ENVIRONMENT)
     assert "plumb-answers" in mine.read_text()
@@ -636,6 +779,7 @@ def test_one_file_on_a_full_disk(plumb):
     done = subprocess.run([plumb, "view", EXAMPLE, "--html", "/dev/full"], timeout=60, capture_output=True, text=True,
                           env=ENVIRONMENT)
     assert done.returncode == 5 and done.stderr.count("\n") == 1 and "no space left" in done.stderr
+    assert "choose another place with --html" in done.stderr
 
 
 @pytest.mark.parametrize("words, says", [

@@ -12,12 +12,9 @@
 
 #include <cmocka.h>
 
-#include "flames.h"
+#include "random_flames.h"
 
 /* ---- against a reference: paths as lists of names, added up one by one ---- */
-
-#define STEPS 64 /* of a path */
-#define NAMES 7
 
 struct sum {
 	char path[STEPS * 16];
@@ -39,67 +36,6 @@ sum_of(struct sums *sums, const char *path)
 	snprintf(sums->items[sums->count].path, sizeof sums->items->path, "%s", path);
 	sums->items[sums->count].value = sums->items[sums->count].self = 0;
 	return &sums->items[sums->count++];
-}
-
-struct step {
-	uint32_t frame;
-	bool back;
-};
-
-/* The path of CONTEXT as QUERY shows it, outermost first. */
-static uint32_t
-path_of(const struct plumb_profile *p, const struct plumb_flame_query *q, uint32_t context,
-        struct step *path)
-{
-	struct step all[STEPS];
-	uint32_t count = 0, length = 0;
-	bool marked = q->view == PLUMB_FLAME_DOWN && !q->collapse;
-
-	for (uint32_t c = context; c; c = p->contexts[c].parent)
-		all[count++] =
-			(struct step){ p->contexts[c].frame, marked && p->contexts[c].flags };
-	if (q->apart)
-		path[length++] =
-			(struct step){ p->contexts[context].flags ? UINT32_MAX : UINT32_MAX - 1,
-			               false };
-	while (count--) {
-		uint32_t kind = p->frames[all[count].frame].kind, same = length;
-
-		if (q->hidden >> plumb_flame_layer_of(kind) & 1)
-			continue;
-		for (uint32_t i = 0; q->collapse && i < length; i++)
-			if (path[i].frame == all[count].frame)
-				same = i;
-		path[same] = all[count];
-		length = same + 1;
-	}
-	return length;
-}
-
-/* The same as the view has it. */
-static uint32_t
-turn_path(const struct plumb_flame_query *q, struct step *path, uint32_t length)
-{
-	uint32_t first = 0;
-
-	if (q->view == PLUMB_FLAME_CALLERS || q->view == PLUMB_FLAME_CALLEES) {
-		while (first < length && path[first].frame != q->of)
-			first++;
-		if (first == length)
-			return PLUMB_NONE;
-	}
-	if (q->view == PLUMB_FLAME_CALLEES) {
-		memmove(path, path + first, (length - first) * sizeof *path);
-		return length - first;
-	}
-	if (q->view == PLUMB_FLAME_CALLERS)
-		length = first + 1;
-	for (uint32_t i = 0; i < length / 2 && q->view >= PLUMB_FLAME_UP; i++) {
-		struct step swap = path[i];
-		path[i] = path[length - 1 - i];
-		path[length - 1 - i] = swap;
-	}
-	return length;
 }
 
 static void
@@ -139,39 +75,6 @@ make_reference(const struct plumb_profile *p, const struct plumb_flame_query *q,
 		if (length != PLUMB_NONE)
 			add_path(sums, p, path, length, p->values[i].sum);
 	}
-}
-
-/* A tree of random frames; backward is inherited. NEGATIVE: some values are. */
-static void
-make_random(struct plumb_profile *p, bool negative)
-{
-	static const uint32_t kinds[NAMES] = { PLUMB_FRAME_PYTHON,   PLUMB_FRAME_PYTHON,
-		                               PLUMB_FRAME_OPERATOR, PLUMB_FRAME_OPERATOR,
-		                               PLUMB_FRAME_NATIVE,   PLUMB_FRAME_KERNEL,
-		                               PLUMB_FRAME_RANGE };
-	struct made m = begin();
-	uint32_t contexts[80] = { 0 }, depths[80] = { 0 }, count = 1;
-	bool backs[80] = { false };
-
-	for (uint32_t size = 2 + (uint32_t)rand() % 78; count < size; count++) {
-		uint32_t above = rand() % 2 ? count - 1 : (uint32_t)rand() % count;
-		uint32_t name = (uint32_t)rand() % NAMES;
-		char text[8];
-
-		above = depths[above] > 30 ? 0 : above;
-		snprintf(text, sizeof text, "f%u", name);
-		backs[count] = backs[above] || rand() % 8 == 0;
-		depths[count] = depths[above] + 1;
-		contexts[count] = at(&m, contexts[above], kinds[name], text, NULL,
-		                     backs[count] ? PLUMB_CONTEXT_BACKWARD : 0);
-		if (rand() % 3)
-			value(&m, contexts[count], PLUMB_METRIC_OP_TIME,
-			      rand() % 100 - (negative ? 50 : 0));
-	}
-	if (rand() % 2)
-		value(&m, 0, PLUMB_METRIC_OP_TIME, 13);
-	value(&m, contexts[1], PLUMB_METRIC_GPU_TIME, 5);
-	end(&m, p);
 }
 
 static struct plumb_flame_query
@@ -273,6 +176,42 @@ check_details(struct plumb_flame *flame)
 	plumb_answer_free(&a);
 }
 
+/* The node of a context has its path. ROWS: by node, the row of its box. */
+static void
+check_node_of(const struct plumb_profile *p, const struct plumb_flame_query *q,
+              struct plumb_flame *flame)
+{
+	static uint32_t rows[8192];
+	struct plumb_answer a;
+	struct plumb_error error;
+	struct step path[STEPS];
+
+	assert_int_equal(plumb_flame_boxes(flame, &(struct plumb_flame_range){ 0 }, &a, &error), 0);
+	for (uint32_t r = 0; r < a.row_count; r++)
+		rows[plumb_answer_at(&a, r, 0)[NODE].integer] = r;
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		uint32_t context = p->values[i].context, node, length;
+
+		if (p->values[i].metric != PLUMB_METRIC_OP_TIME || !p->values[i].sum)
+			continue;
+		assert_int_equal(plumb_flame_node_of(flame, context, &node, &error), 0);
+		length = path_of(p, q, context, path);
+		length = q->view > PLUMB_FLAME_UP ? 0 : turn_path(q, path, length);
+		length = q->view == PLUMB_FLAME_UP && length ? 1 : length;
+		while (length--) {
+			const struct plumb_answer_cell *c = plumb_answer_at(&a, rows[node], 0);
+
+			assert_int_equal(c[NODE].integer, node);
+			if (path[length].frame < UINT32_MAX - 1)
+				assert_int_equal(c[FRAME].integer, path[length].frame);
+			node = c[PARENT].type == PLUMB_ANSWER_UNKNOWN ? 0
+			                                              : (uint32_t)c[PARENT].integer;
+		}
+		assert_int_equal(node, 0);
+	}
+	plumb_answer_free(&a);
+}
+
 static void
 test_reference(void **state)
 {
@@ -290,6 +229,7 @@ test_reference(void **state)
 		assert_non_null(flame);
 		check_whole(&p, &q, flame);
 		check_details(flame);
+		check_node_of(&p, &q, flame);
 		plumb_flame_free(flame);
 		plumb_profile_free(&p);
 	}

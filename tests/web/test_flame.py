@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -159,6 +160,38 @@ def test_menu_focus_and_sandwich(open_page, viewers, picture):
     loaded(page)
     picture(page, "flame-sandwich")
     assert page.locator("canvas").count() == 2 and page.get_by_role("alert").count() == 0
+
+
+def test_forward_and_backward_apart(open_page, viewers):
+    page = opened(open_page, viewers)
+    page.get_by_role("button", name="Backward apart").click()
+    until(page, "location.hash.includes('phase=apart')")
+    loaded(page)
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowDown")
+    first = said(page).partition(";")[0]
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight" if first == "forward" else "ArrowLeft")
+    assert {first, said(page).partition(";")[0]} == {"forward", "backward"}
+
+
+def test_a_fused_kernel_shows_its_stacks(open_page, viewers, picture):
+    """Each operator that it was made from, with the frames around it."""
+    url = viewers("programs/compiled-healthy")
+    ask = lambda question: json.load(urllib.request.urlopen(f"{url}api/1/{question}", timeout=20))
+    boxes, _ = ask("flame?window=all&format=json")["tables"]
+    names = [column["name"] for column in boxes["columns"]]
+    fused = [row[names.index("node")] for row in boxes["rows"] if row[names.index("flags")] & 4]
+    frame = max((ask(f"frame?window=all&node={node}") for node in fused), key=lambda frame: len(frame["from"]))
+    page = open_page(f"{url}#1/flame?window=all&node={frame['node']}&x0={frame['x0']:.9f}&x1={frame['x1']:.9f}")
+    page.wait_for_selector("aside h2:has-text('Made from')")
+    count = len(frame["from"])
+    assert count > 3 and page.locator("aside h2", has_text="Made from").inner_text() == f"Made from {count} operators"
+    assert page.locator("aside details summary").all_inner_texts() == [part["operator"] or part["stack"][-1]["name"] for part in frame["from"]]
+    page.locator("aside details summary").first.click()
+    picture(page, "flame-fused")
+    steps = page.locator("aside details").first.locator("li").all_inner_texts()
+    assert len(steps) == len(frame["from"][0]["stack"]) and "compiled.py:" in " ".join(steps)
 
 
 def test_table_begins_with_the_first_box(open_page, viewers):

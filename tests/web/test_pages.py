@@ -110,7 +110,23 @@ def test_overview_has_what_the_report_has(open_page, viewers, folder):
         assert finding["title"] in text
     assert "main loop 6.34 s (36.8 %)" in text and "imports 8.42 s" in text and "NVIDIA H200" in text
     page.get_by_role("link", name="Show it in the flame graph").first.click()
-    page.wait_for_selector("text=match (")
+    first = next(finding for finding in said["findings"] if finding["context"])
+    page.wait_for_selector(f"aside .findings :text-is({json.dumps(first['title'], ensure_ascii=False)})")
+    assert page.evaluate("location.hash").startswith("#1/flame?") and "finding=" not in page.evaluate("location.hash")
+
+
+def test_every_finding_leads_to_its_box(open_page, viewers, folder):
+    """By the link of the Overview: the box is visible and selected, its details have the finding."""
+    said = json.loads(subprocess.run([PLUMB, "report", "--json", recorded(TRAIN, folder)], capture_output=True, check=True).stdout)
+    page = open_page(viewers(TRAIN))
+    for finding in said["findings"]:
+        page.goto(f"{viewers(TRAIN)}#1/overview")
+        loaded(page)
+        item = page.locator("ol.findings > li", has=page.get_by_text(finding["title"], exact=True))
+        item.get_by_role("link", name="Show it in the flame graph").click()
+        page.wait_for_selector(f"aside .findings :text-is({json.dumps(finding['title'], ensure_ascii=False)})")
+        assert finding["context"][-1] in page.locator("aside .path li").last.inner_text()
+        assert page.get_by_role("alert").count() == 0
 
 
 def test_kernels_are_sorted_filtered_and_saved(open_page, viewers, folder):
@@ -201,6 +217,93 @@ def test_one_file(open_page, folder, tmp_path, picture):
     page.wait_for_selector("text=match (")
     picture(page, "one-file")
     assert "are merged" in page.inner_text(".summary")
+
+
+@pytest.fixture(scope="module")
+def one_file(folder):
+    """Two profiles in one page."""
+    path = folder / "pair.html"
+    subprocess.run([PLUMB, "view", recorded(TRAIN, folder), recorded("programs/hf-train-healthy", folder), "--html", path, "--force"],
+                   check=True, capture_output=True, timeout=60)
+    return f"file://{path}"
+
+
+def saved_rows(page):
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV").click()
+    return list(csv.reader(io.StringIO(open(saved.value.path(), encoding="utf-8", newline="").read())))
+
+
+def test_one_file_opens_details(open_page, one_file, folder):
+    """Of wide boxes and of findings; of other boxes it says so, and shows what it has."""
+    page = open_page(f"{one_file}#1/flame")
+    loaded(page)
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("aside [aria-label='Values of the box']")
+    assert "hf_train.py:36" in page.inner_text("aside") and page.locator("aside .path li").count() == 1
+    said = json.loads(subprocess.run([PLUMB, "report", "--json", recorded(TRAIN, folder)], capture_output=True, check=True).stdout)
+    for finding in said["findings"]:
+        page.goto(f"{one_file}#1/overview")
+        loaded(page)
+        page.locator("ol.findings > li", has=page.get_by_text(finding["title"], exact=True)).get_by_role("link", name="Show it in the flame graph").click()
+        page.wait_for_selector(f"aside .findings :text-is({json.dumps(finding['title'], ensure_ascii=False)})")
+    page.goto(f"{one_file}#1/flame?search=aten::native_dropout_backward")
+    page.wait_for_selector("text=match (")
+    loaded(page)
+    page.locator("canvas").focus()
+    page.keyboard.press("n")
+    page.wait_for_selector("text=This page holds the details of the widest boxes")
+    assert page.locator("aside .path li").last.inner_text() == "aten::native_dropout_backward" and page.locator("aside .path li").count() > 5
+
+
+def test_one_file_explains_outliers(open_page, one_file):
+    page = open_page(f"{one_file}#1/iterations")
+    loaded(page)
+    page.locator("tr", has_text="outlier").locator("tbody button, th button").last.click()
+    page.wait_for_selector("aside ol li")
+    page.goto(f"{one_file}#1/iterations?iteration=50")
+    page.wait_for_selector("text=This page explains the outliers of the outermost loop only")
+
+
+def test_one_file_compares(open_page, one_file, picture):
+    page = open_page(f"{one_file}#1/compare?width=either")
+    loaded(page)
+    page.wait_for_selector(".summary:has-text('of an iteration (of 100 before, 100 after)')")
+    assert "are merged" in page.inner_text(".summary >> nth=0")
+    picture(page, "compare-one-file")
+    page.get_by_role("button", name="Kernels", exact=True).click()
+    page.wait_for_selector("[aria-label='What changed'] thead :text-is('kernel')")
+    rows = saved_rows(page)
+    assert rows[0][:3] == ["kernel", "before (ns)", "after (ns)"] and len(rows) > 20
+    page.locator("[aria-label='What changed'] tbody button").first.click()
+    page.wait_for_selector(".summary strong")
+
+
+@pytest.mark.parametrize("name, head", [("kernels?by=kernel", ["kernel", "share", "self (ns)"]), ("layers", None), ("iterations", ["iteration", "start_ns"]),
+                                        ("flame", ["view", "depth", "name"]), ("overview", ["severity", "title"])])
+def test_one_file_saves_what_it_shows(open_page, one_file, name, head):
+    """With one header, all rows, names in full."""
+    page = open_page(f"{one_file}#1/{name}")
+    loaded(page)
+    rows = saved_rows(page)
+    assert head is None or rows[0][:len(head)] == head
+    assert len(rows) > 2 and len({len(row) for row in rows}) == 1
+    if name.startswith("kernels"):
+        assert len(rows) == int(page.locator("table").get_attribute("aria-rowcount"))
+        assert any(row[0].startswith("void at::native::") and row[0].endswith(")") for row in rows)
+
+
+def test_saved_boxes_are_those_that_are_visible(open_page, viewers):
+    page = open_page(f"{viewers(TRAIN)}#1/flame?x0=0.1&x1=0.2")
+    loaded(page)
+    rows = saved_rows(page)
+    assert rows[0][:6] == ["view", "depth", "name", "layer", "self (ns)", "total (ns)"] and rows[1][2] == "<module> (hf_train.py:36)"
+    whole = open_page(f"{viewers(TRAIN)}#1/flame")
+    loaded(whole)
+    assert 10 < len(rows) < len(saved_rows(whole))
+    deepest = max(rows[1:], key=lambda row: int(row[1]))
+    assert deepest[-1].endswith(deepest[2]) and deepest[-1].startswith("<module> (hf_train.py:36);Trainer.train (trainer.py:1520);")
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

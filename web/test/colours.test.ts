@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import test from "node:test";
-import { contrast, LAYERS, linearOf, PALETTES } from "../src/draw/colours";
+import { changeStep, contrast, LAYERS, linearOf, PALETTES } from "../src/draw/colours";
 
 type Three = [number, number, number];
 // How people without one kind of cones see linear RGB (Machado and others, 2009, severity 1).
@@ -21,11 +21,19 @@ function oklab(rgb: Three): Three {
 
 for (const [look, palette] of Object.entries(PALETTES)) {
 	test(`${look}: names can be read on each layer, matched or not`, () => {
-		for (const colour of [...palette.layers, ...palette.dim]) assert.ok(contrast(colour, palette.text) >= 4.5, `${colour} ${contrast(colour, palette.text)}`);
+		for (const colour of [...palette.layers, ...palette.dim, ...palette.changes, ...palette.dimChanges]) assert.ok(contrast(colour, palette.text) >= 4.5, `${colour} ${contrast(colour, palette.text)}`);
 		assert.ok(contrast(palette.mark, palette.background) >= 4.5);
 		assert.ok(contrast(palette.quiet, palette.background) >= 4.5);
 	});
 	for (const [kind, matrix] of Object.entries(SEEN)) {
+		test(`${look}: more and less differ, and each step is stronger than the one before (${kind})`, () => {
+			const seen = palette.changes.map((colour) => oklab(times(matrix, linearOf(colour))));
+			const far = (a: number, b: number) => Math.hypot(...[0, 1, 2].map((index) => ((seen[a] as Three)[index] as number) - ((seen[b] as Three)[index] as number)));
+			for (let step = 1; step <= 4; step++) {
+				assert.ok(far(4 - step, 4 + step) >= 0.04 * step, `${step}: ${far(4 - step, 4 + step).toFixed(3)}`);
+				for (const way of [-1, 1]) assert.ok(far(4, 4 + way * step) > far(4, 4 + way * (step - 1)) + 0.01, `${way * step}: ${far(4, 4 + way * step).toFixed(3)}`);
+			}
+		});
 		test(`${look}: layers differ (${kind})`, () => {
 			const seen = palette.layers.map((colour) => oklab(times(matrix, linearOf(colour))));
 			for (let a = 0; a < LAYERS.length; a++) {
@@ -37,3 +45,8 @@ for (const [look, palette] of Object.entries(PALETTES)) {
 		});
 	}
 }
+
+test("a change has the step of the part that changed", () => {
+	assert.deepEqual([[10, 10], [0, 0], [10.1, 10], [10.3, 10], [11, 10], [15, 10], [20, 10], [5, 0], [10, 10.3], [10, 11], [10, 15], [0, 5], [-5, 5]].map(
+		([after, before]) => changeStep(after as number, before as number)), [4, 4, 4, 5, 6, 7, 8, 8, 3, 2, 1, 0, 0]);
+});

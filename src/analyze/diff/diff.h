@@ -69,6 +69,14 @@ bool plumb_diff_is_normal(const struct plumb_diff *diff);
  * be the same thing. */
 bool plumb_diff_is_alike(const struct plumb_diff *diff);
 
+/*
+ * Which frames are the same in all runs, as call paths are matched: NUMBERS[R][F] is the number of
+ * frame F of run R, below *COUNT. NUMBERS has a place for each run; free what it gets. Errors:
+ * PLUMB_ESYSTEM, then all are NULL.
+ */
+int plumb_diff_frames(const struct plumb_diff *diff, uint32_t **numbers, uint32_t *count,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the environment ---- */
 
 struct plumb_diff_fact {

@@ -256,6 +256,48 @@ group_rows(const struct plumb_diff *diff, uint32_t r, struct diff_keys *keys,
 	return rows->key && rows->owner;
 }
 
+/* The frames of run R, each with its key. */
+static bool
+number_frames(const struct plumb_diff *diff, uint32_t r, struct diff_keys *keys, uint32_t *numbers)
+{
+	const struct plumb_profile *p = diff->runs[r].profile;
+	char text[KEY_MOST + 40];
+
+	for (uint32_t f = 0; f < p->frames_count; f++) {
+		size_t used = (size_t)snprintf(text, 20, "%" PRIu32 " ", p->frames[f].kind);
+
+		frame_text(&diff->runs[r], f, PLUMB_DIFF_CONTEXT, text + used);
+		numbers[f] = key_of(diff, r, keys, PLUMB_NONE, text, f, false);
+		if (numbers[f] == PLUMB_NONE)
+			return false;
+	}
+	return true;
+}
+
+int
+plumb_diff_frames(const struct plumb_diff *diff, uint32_t **numbers, uint32_t *count,
+                  struct plumb_error *error)
+{
+	struct diff_keys keys = { .pool = plumb_pool_new() };
+	bool ok = keys.pool;
+
+	for (uint32_t r = 0; r < diff->count; r++) {
+		size_t frames = diff->runs[r].profile->frames_count + (size_t)1;
+
+		numbers[r] = malloc(frames * sizeof **numbers);
+		ok = ok && numbers[r] && number_frames(diff, r, &keys, numbers[r]);
+	}
+	*count = keys.items.count;
+	plumb_pool_free(keys.pool);
+	plumb_vec_free(&keys.items);
+	plumb_map_free(&keys.map);
+	for (uint32_t r = 0; !ok && r < diff->count; r++) {
+		free(numbers[r]);
+		numbers[r] = NULL;
+	}
+	return ok ? 0 : diff_no_memory(error);
+}
+
 bool
 diff_rows_make(const struct plumb_diff *diff, uint32_t run, struct diff_keys *keys,
                struct diff_rows *rows)

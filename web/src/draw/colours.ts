@@ -11,6 +11,10 @@ export interface Palette {
 	layers: string[];
 	/** The layers where a search does not match. */
 	dim: string[];
+	/** Of two profiles: from "took much less" over "the same" to "took much more". */
+	changes: string[];
+	dimChanges: string[];
+	hatch: string;
 	text: string;
 	background: string;
 	line: string;
@@ -23,6 +27,9 @@ export const PALETTES: Record<Look, Palette> = {
 	light: {
 		layers: ["#4d97ea", "#d9adff", "#be8933", "#aaa19a", "#6ada8f", "#eee5e7"],
 		dim: [],
+		changes: ["#4d97ea", "#78b1ef", "#a3caf4", "#c8dff8", "#e6e6e8", "#fbdcb8", "#f8bf83", "#f2a04b", "#e67e17"],
+		dimChanges: [],
+		hatch: "#14141466",
 		text: "#141414",
 		background: "#ffffff",
 		line: "#8a8a8a",
@@ -33,6 +40,9 @@ export const PALETTES: Record<Look, Palette> = {
 	dark: {
 		layers: ["#385492", "#572954", "#8f6626", "#766b66", "#284625", "#5b5559"],
 		dim: [],
+		changes: ["#2f6dbd", "#2f5d9b", "#2e4d79", "#2f3f58", "#3c3d42", "#55402a", "#6f4a20", "#8b5415", "#a65e08"],
+		dimChanges: [],
+		hatch: "#f4f4f455",
 		text: "#f4f4f4",
 		background: "#17181a",
 		line: "#6d6d6d",
@@ -42,7 +52,20 @@ export const PALETTES: Record<Look, Palette> = {
 	},
 };
 
-for (const palette of Object.values(PALETTES)) palette.dim = palette.layers.map((colour) => mix(colour, palette.background, 0.25));
+for (const palette of Object.values(PALETTES)) {
+	palette.dim = palette.layers.map((colour) => mix(colour, palette.background, 0.25));
+	palette.dimChanges = palette.changes.map((colour) => mix(colour, palette.background, 0.25));
+}
+
+/** From which part of the larger value on a change has each of the stronger colours. */
+export const CHANGE_STEPS = [0.02, 0.05, 0.15, 0.4];
+
+/** The place of a change among the colours of changes; 4: none, or next to none. */
+export function changeStep(after: number, before: number): number {
+	const most = Math.max(Math.abs(after), Math.abs(before)), part = most > 0 ? Math.abs(after - before) / most : 0;
+	const steps = CHANGE_STEPS.filter((step) => part >= step).length;
+	return after >= before ? 4 + steps : 4 - steps;
+}
 
 /** For what is no layer: parts of a time. */
 export const PARTS: Record<Look, Record<string, string>> = {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flame graph over the typed arrays of an answer. Boxes lie by depth, then from left to right, so that each row is found by halving.
-// All edges are on whole device pixels, and boxes below one pixel become one.
+// All edges are on whole device pixels, and boxes below one pixel become one. Narrow boxes are drawn as pixels of an image.
 import type { Table } from "../protocol/columns";
-import { type Palette } from "./colours";
+import { changeStep, channels, type Palette } from "./colours";
 import { fit, prepareText } from "./text";
-import { short, visible } from "./words";
+import { short, signedPercent, visible } from "./words";
 
-export const FINDING = 1, MATCH = 2, FUSED = 4, MATCH_BELOW = 8;
+export const FINDING = 1, MATCH = 2, FUSED = 4, MATCH_BELOW = 8, AFTER = 16, BEFORE = 32;
 export const ROW = 20; // CSS pixels of a row
 
 export interface View {
@@ -30,7 +30,13 @@ export class Flame {
 	readonly many: Int32Array;
 	readonly flags: Int32Array;
 	readonly frame: Int32Array;
-	readonly total: { value: number; self: number; unit: string; metric: string; matched: number; depth: number; nodes: number };
+	/** Of two profiles: what the boxes hold in the one before. */
+	readonly before: Float64Array | null;
+	readonly beforeSelf: Float64Array | null;
+	readonly total: { value: number; self: number; unit: string; metric: string; matched: number; depth: number; nodes: number;
+		before: number; beforeMatched: number; unseen: number; iterations: number; beforeIterations: number; width: string };
+	/** By box: its place among the colours of layers, or of changes. */
+	readonly colour: Uint8Array;
 	/** The first box of each depth, and the end of the last. */
 	readonly start: Int32Array;
 	private readonly labels: (string | undefined)[];
@@ -52,7 +58,13 @@ export class Flame {
 		this.frame = integers("frame");
 		const one = (name: string) => total.column(name).number(0);
 		this.total = { value: one("value"), self: one("self"), matched: one("matched"), depth: one("depth"), nodes: one("nodes"),
-			unit: total.column("unit").text(0), metric: total.column("metric").text(0) };
+			unit: total.column("unit").text(0), metric: total.column("metric").text(0), before: one("before"), beforeMatched: one("before_matched"),
+			unseen: one("unseen"), iterations: one("iterations"), beforeIterations: one("before_iterations"), width: total.column("width").text(0) };
+		const isPair = table.columns.some((column) => column.name === "before");
+		this.before = isPair ? table.column("before").numbers() : null;
+		this.beforeSelf = isPair ? table.column("before_self").numbers() : null;
+		this.colour = Uint8Array.from(this.layer, (layer) => (layer >= 0 && layer < 6 ? layer : 5));
+		for (let box = 0; isPair && box < this.count; box++) this.colour[box] = changeStep(this.value[box] as number, this.beforeOf(box));
 		this.rows = this.count ? (this.depth[this.count - 1] as number) + 1 : 0;
 		this.start = new Int32Array(this.rows + 1);
 		for (let box = this.count - 1; box >= 0; box--) this.start[this.depth[box] as number] = box;
@@ -67,10 +79,29 @@ export class Flame {
 		return visible(this.table.column("name").text(box));
 	}
 
+	beforeOf(box: number): number {
+		return this.before?.[box] ?? NaN;
+	}
+
+	/** Only one of two profiles has it: which one. */
+	only(box: number): "after" | "before" | null {
+		const there = (this.flags[box] as number) & (AFTER | BEFORE);
+		return there === AFTER ? "after" : there === BEFORE ? "before" : null;
+	}
+
+	/** How it changed, as people read it: "+12.3 %". */
+	changeWords(box: number): string {
+		const only = this.only(box), value = this.value[box] as number, before = this.beforeOf(box);
+		if (only) return `only ${only}`;
+		if (before === 0) return value === 0 ? "no change" : "0 before";
+		return signedPercent((value - before) / Math.abs(before));
+	}
+
 	label(box: number): string {
 		const kept = this.labels[box];
 		if (kept !== undefined) return kept;
-		const text = short(this.name(box));
+		const name = short(this.name(box));
+		const text = this.before ? `${this.changeWords(box)} ${name}` : name;
 		this.labels[box] = text;
 		return text;
 	}
@@ -95,12 +126,17 @@ export class Flame {
 
 	/** Marks what a search matches, where no server does. Returns false if the expression is broken. */
 	search(text: string): boolean {
-		let pattern: RegExp;
 		try {
-			pattern = new RegExp(text);
+			const pattern = new RegExp(text);
+			this.mark((name) => pattern.test(name));
+			return true;
 		} catch {
 			return false;
 		}
+	}
+
+	/** Marks the boxes with a name that matches, and adds up what they hold. */
+	mark(matches: (name: string) => boolean): void {
 		let matched = 0, end = new Float64Array(0); // where the boxes of the row above that match, or lie below one that does, begin and end
 		for (let row = 0; row < this.rows; row++) {
 			const ends: number[] = [];
@@ -109,7 +145,7 @@ export class Flame {
 				const middle = ((this.x0[box] as number) + (this.x1[box] as number)) / 2;
 				while (at < end.length && (end[at + 1] as number) < middle) at += 2;
 				const isBelow = at < end.length && (end[at] as number) <= middle;
-				const isMatch = pattern.test(this.name(box));
+				const isMatch = matches(this.name(box));
 				if (isMatch) this.flags[box] = (this.flags[box] as number) | MATCH;
 				if (isMatch && !isBelow) matched += this.value[box] as number;
 				if (isMatch || isBelow) ends.push(this.x0[box] as number, this.x1[box] as number);
@@ -117,7 +153,6 @@ export class Flame {
 			end = Float64Array.from(ends);
 		}
 		this.total.matched = matched;
-		return true;
 	}
 
 	find(node: number): number {
@@ -166,9 +201,13 @@ export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, p
 	const row = Math.round(ROW * ratio), scale = width / (view.x1 - view.x0), top = Math.round(view.top * ratio);
 	const firstRow = Math.max(0, Math.floor(top / row)), lastRow = Math.min(flame.rows, Math.ceil((top + height) / row));
 	const named: number[] = [];
+	const hatch = flame.before ? hatching(context, palette, ratio) : null;
+	const rows = Math.max(0, lastRow - firstRow), narrow = narrowPixels(width, rows);
 	for (let depth = firstRow; depth < lastRow; depth++) {
-		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio);
+		drawRow(context, flame, depth, view, scale, width, depth * row - top, row - 1, palette, marks.searching, named, ratio, hatch,
+			narrow.subarray((depth - firstRow) * width, (depth - firstRow + 1) * width));
 	}
+	drawNarrow(context, narrow, width, rows, firstRow * row - top, row);
 	drawMarks(context, flame, view, scale, row, top, palette, marks, ratio, width);
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	prepareText(context);
@@ -180,41 +219,85 @@ export function drawFlame(canvas: HTMLCanvasElement, flame: Flame, view: View, p
 	}
 }
 
+/** For boxes that only one of two profiles has: their colour alone would not tell them from a large change. */
+function hatching(context: CanvasRenderingContext2D, palette: Palette, ratio: number): CanvasPattern | null {
+	const size = Math.round(7 * ratio), tile = document.createElement("canvas"), on = tile.getContext("2d");
+	tile.width = tile.height = size;
+	if (!on) return null;
+	on.strokeStyle = palette.hatch;
+	on.lineWidth = ratio;
+	on.beginPath();
+	for (const from of [-size, 0, size]) {
+		on.moveTo(from, size);
+		on.lineTo(from + size, 0);
+	}
+	on.stroke();
+	return context.createPattern(tile, "repeat");
+}
+
+let kept: { canvas: HTMLCanvasElement; pixels: Uint32Array<ArrayBuffer>; width: number } | null = null;
+
+/** A pixel for each pixel of each row, 0: none. */
+function narrowPixels(width: number, rows: number): Uint32Array<ArrayBuffer> {
+	if (!kept || kept.width !== width || kept.pixels.length < width * rows) {
+		kept = { canvas: document.createElement("canvas"), pixels: new Uint32Array(width * (rows + 8)), width };
+	}
+	return kept.pixels.fill(0).subarray(0, width * rows);
+}
+
+/** Boxes that are narrower than 3 pixels, all at once: thousands of small rectangles take much longer. Each row is one pixel high, and stretched. */
+function drawNarrow(context: CanvasRenderingContext2D, pixels: Uint32Array<ArrayBuffer>, width: number, rows: number, y: number, row: number): void {
+	const canvas = kept?.canvas, on = canvas?.getContext("2d");
+	if (!canvas || !on || rows === 0 || !pixels.some((pixel) => pixel !== 0)) return;
+	if (canvas.width !== width || canvas.height < rows) {
+		canvas.width = width;
+		canvas.height = rows + 8;
+	}
+	on.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer, 0, 4 * width * rows), width, rows), 0, 0);
+	context.imageSmoothingEnabled = false;
+	for (let at = 0; at < rows; at++) context.drawImage(canvas, 0, at, width, 1, 0, y + at * row, width, row - 1);
+}
+
+const packs = new WeakMap<string[], Uint32Array>();
+
+/** Colours as pixels of an image. */
+function packed(colours: string[]): Uint32Array {
+	let pack = packs.get(colours);
+	if (!pack) {
+		const bytes = new Uint8Array(4 * colours.length);
+		colours.forEach((colour, index) => bytes.set([...channels(colour), 255], 4 * index));
+		packs.set(colours, (pack = new Uint32Array(bytes.buffer)));
+	}
+	return pack;
+}
+
 function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number, view: View, scale: number, width: number, y: number, height: number,
-	palette: Palette, searching: boolean, named: number[], ratio: number): void {
+	palette: Palette, searching: boolean, named: number[], ratio: number, hatch: CanvasPattern | null, narrow: Uint32Array): void {
 	const end = flame.start[depth + 1] as number, wide = 26 * ratio;
-	let colour = "", left = 0, right = -1; // the run of narrow boxes of one colour that is not drawn yet
+	const colours = flame.before ? palette.changes : palette.layers, dim = flame.before ? palette.dimChanges : palette.dim;
+	const pixels = packed(colours), dimPixels = packed(dim);
+	let right = -1; // what is left of it is drawn
 	for (let box = flame.first(depth, view.x0); box < end; box++) {
 		const x0 = ((flame.x0[box] as number) - view.x0) * scale;
 		if (x0 >= width) break;
-		const x1 = ((flame.x1[box] as number) - view.x0) * scale;
 		const a = Math.max(0, Math.round(x0));
-		let b = Math.min(width, Math.round(x1));
+		let b = Math.min(width, Math.round(((flame.x1[box] as number) - view.x0) * scale));
 		if (b <= a) b = a + 1;
 		if (b <= right) continue; // narrower than a pixel, and that pixel is drawn
-		const own = (searching && !((flame.flags[box] as number) & MATCH) ? palette.dim : palette.layers)[flame.layer[box] as number] ?? (palette.layers[5] as string);
-		if (b - a < 3 && own === colour && a <= right) {
-			right = b;
+		const isDim = searching && !((flame.flags[box] as number) & MATCH), colour = flame.colour[box] as number, left = Math.max(a, right);
+		right = b;
+		if (b - a < 3) {
+			narrow.fill((isDim ? dimPixels : pixels)[colour] as number, left, b);
 			continue;
 		}
-		if (right > left) {
-			context.fillStyle = colour;
-			context.fillRect(left, y, right - left, height);
-		}
-		colour = own;
-		left = Math.max(a, right);
-		right = b;
-		if (b - a >= 3) {
-			// A gap of one pixel parts it from the next one.
-			context.fillStyle = own;
+		// A gap of one pixel parts it from the next one.
+		context.fillStyle = (isDim ? dim : colours)[colour] as string;
+		context.fillRect(left, y, b - 1 - left, height);
+		if (hatch && flame.only(box)) {
+			context.fillStyle = hatch;
 			context.fillRect(left, y, b - 1 - left, height);
-			left = right;
-			if (b - a >= wide) named.push(box);
 		}
-	}
-	if (right > left) {
-		context.fillStyle = colour;
-		context.fillRect(left, y, right - left, height);
+		if (b - a >= wide) named.push(box);
 	}
 }
 

@@ -39,6 +39,19 @@ export function percent(share: number | null | undefined): string {
 	return `${value !== 0 && Math.abs(value) < 0.05 ? "< 0.1" : value.toFixed(1)} %`;
 }
 
+/** A change: "+12.3 %", "−4.0 %". */
+export function signedPercent(share: number | null | undefined): string {
+	if (share === null || share === undefined || !Number.isFinite(share)) return UNKNOWN;
+	const words = percent(Math.abs(share));
+	return words.startsWith("<") ? words : `${share > 0 ? "+" : share < 0 ? "−" : ""}${words}`;
+}
+
+/** A difference with its unit: "+1.20 ms". */
+export function signedAmount(value: number | null | undefined, unit: string | null): string {
+	if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
+	return `${value > 0 ? "+" : value < 0 ? "−" : ""}${amount(Math.abs(value), unit)}`;
+}
+
 /** Characters that would turn the direction of what follows, or that are not seen, become \u{…}: a name says what it is. */
 export function visible(name: string): string {
 	// eslint-disable-next-line no-control-regex

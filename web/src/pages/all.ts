@@ -8,4 +8,4 @@ import "./kernels";
 import "./layers";
 import "./memory";
 import "./ranks";
-import "./compare";
+import "./compare/page";

@@ -5,6 +5,7 @@ import { canonical } from "../protocol/query";
 import type { Finding, LedgerRow, Overview } from "../protocol/types";
 import { common, useAnswer, useApp, type App } from "../state/app";
 import { StackedBar, type Part } from "../shell/bars";
+import { placeOf } from "../shell/findings";
 import { CsvButton, Waiting } from "../shell/parts";
 import { register } from "../shell/registry";
 import { windowWords } from "../shell/shell";
@@ -112,23 +113,6 @@ function GpuBar({ one, name }: { one: Overview["gpu_work"][number]; name: string
 			{ name: "copies", colour: "copies", value: one.copies_ns ?? 0 },
 			{ name: "idle", colour: "idle", value: one.idle_ns ?? 0 },
 		]} />;
-}
-
-function literal(text: string): string {
-	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-}
-
-/** Where a finding leads: its kernels, or its place in the flame graph. */
-function placeOf(finding: Finding, app: App): [string, string] | null {
-	const window: Record<string, string> = finding.window ? { window: finding.window } : {};
-	const names = finding.evidence["names"];
-	const last = finding.context[finding.context.length - 1];
-	if (last) return [app.link("flame", { ...window, search: `^${literal(last)}$` }), "Show it in the flame graph"];
-	if (Array.isArray(names) && names[0] && typeof (names[0] as { name?: unknown }).name === "string") {
-		return [app.link("kernels", { ...window, filter: (names[0] as { name: string }).name }), "Show the kernels"];
-	}
-	if (finding.rule === "iterations" || finding.id.includes("iteration")) return [app.link("iterations"), "Show the iterations"];
-	return null;
 }
 
 function Found({ finding, app }: { finding: Finding; app: App }) {

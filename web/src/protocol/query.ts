@@ -7,6 +7,7 @@ export type Query = Record<string, string | number | null | undefined | string[]
 /** Values that say nothing: an answer without them is the same. */
 const DEFAULTS: Record<string, string> = {
 	file: "0", view: "down", format: "json", phase: "joined", layers: "python,module,operator,native,gpu,other", x0: "0", x1: "1",
+	level: "0", width: "after",
 };
 
 export function canonical(answer: string, query: Query = {}): string {

@@ -104,6 +104,12 @@ interface PageIndex {
 	answers: Record<string, PageEntry>;
 }
 
+/** What a page in one file holds of answers that are too many to hold all. */
+const HELD: Record<string, string> = {
+	frame: "This page holds the details of the widest boxes and of those with findings only.",
+	explain: "This page explains the outliers of the outermost loop only.",
+};
+
 class PageSource implements Source {
 	readonly isOffline = true;
 	readonly editor = null;
@@ -122,7 +128,7 @@ class PageSource implements Source {
 
 	private bytes(answer: string, query: Query): Uint8Array {
 		const entry = this.find(answer, query);
-		if (!entry) throw new NoAnswer("This page does not hold this answer.", "plumb view FILE", 404);
+		if (!entry) throw new NoAnswer(HELD[answer] ?? "This page does not hold this answer.", "plumb view FILE", 404);
 		if (entry.why) throw new NoAnswer(entry.why, entry.remedy ?? null, 404);
 		const text = document.getElementById(entry.id)?.textContent?.trim() ?? "";
 		const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -142,6 +148,6 @@ class PageSource implements Source {
 	}
 
 	async csv(): Promise<string> {
-		throw new NoAnswer("A page in one file has no CSV of this.", "plumb report --csv FILE", 404);
+		throw new NoAnswer("A page in one file has the rows that it shows only.", "plumb report --csv FILE", 404);
 	}
 }

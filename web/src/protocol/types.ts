@@ -33,6 +33,8 @@ export interface About {
 	schema: number;
 	plumb: string;
 	files: { name: string }[];
+	/** With several files: how many of them are those before. */
+	before: Known<number>;
 	windows: Window[];
 	metrics: Metric[];
 	has: Record<string, boolean>;
@@ -211,6 +213,23 @@ export interface Iters {
 	tracks: Track[];
 }
 
+export interface FrameValue {
+	metric: string;
+	unit: string;
+	self: Known<number>;
+	total: Known<number>;
+	count: Known<number>;
+	mean: Known<number>;
+	min: Known<number>;
+	max: Known<number>;
+}
+
+export interface Origin {
+	reason: string;
+	operator: Known<string>;
+	stack: { name: string; file: Known<string>; line: Known<number> }[];
+}
+
 export interface FrameDetails {
 	node: number;
 	frame: number;
@@ -222,10 +241,17 @@ export interface FrameDetails {
 	function: Known<string>;
 	library: Known<string>;
 	user: Known<{ file: Known<string>; line: Known<number> }>;
-	values: { metric: string; unit: string; self: Known<number>; total: Known<number>; count: Known<number>; mean: Known<number>; min: Known<number>; max: Known<number> }[];
+	/** Where its box is. */
+	depth: Known<number>;
+	x0: number;
+	x1: number;
+	values: FrameValue[];
+	/** Of two profiles: in the one before. */
+	before_values?: FrameValue[];
 	path: string[];
 	findings: Finding[];
-	from?: unknown[];
+	/** What compiled code was made from. */
+	from: Origin[];
 }
 
 export interface Change {
@@ -238,6 +264,18 @@ export interface Change {
 	high: Known<number>;
 }
 
+export interface DiffRow extends Change {
+	kind: Known<string>;
+	file: Known<string>;
+	line: Known<number>;
+	after_line: Known<number>;
+	spread: Known<string>;
+	/** Of operators and kernels that have other names on the other side, or are fused there. */
+	before_names?: Known<string[]>;
+	after_names?: Known<string[]>;
+	fused_in?: Known<string[]>;
+}
+
 export interface Diff {
 	by: string;
 	metric: string;
@@ -247,7 +285,7 @@ export interface Diff {
 	measures: (Change & { unit: string })[];
 	/** If the GPU's rows explain nothing: those of the host. */
 	host: Known<{ metric: string; by: string; explained: Known<number>; rows: Change[] }>;
-	rows: Change[];
+	rows: DiffRow[];
 }
 
 export interface Ranks {

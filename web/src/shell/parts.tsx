@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Query } from "../protocol/query";
+import { shownRows } from "./table";
 import { isNoAnswer, useApp, type Loaded } from "../state/app";
 
 export async function copyText(text: string): Promise<boolean> {
@@ -65,7 +66,7 @@ export function Waiting<T>({ loaded, children }: { loaded: Loaded<T>; children: 
 
 export function saveText(name: string, text: string): void {
 	const link = document.createElement("a");
-	link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+	link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
 	link.download = name;
 	link.click();
 	setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -79,15 +80,15 @@ export function csvField(value: string | number | boolean | null | undefined): s
 	return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Saves an answer as the verb's CSV, or rows that the page has itself. */
-export function CsvButton({ name, answer, query, rows }: {
-	name: string; answer?: string; query?: Query; rows?: () => (string | number | boolean | null)[][];
+/** Saves an answer as the verb's CSV. A page that holds its answers saves rows: those that are given, or those of its table. */
+export function CsvButton({ name, answer, query, table, rows }: {
+	name: string; answer?: string; query?: Query; table?: string; rows?: () => (string | number | boolean | null)[][];
 }) {
 	const app = useApp();
 	const save = async () => {
 		try {
 			const text = answer && !app.source.isOffline ? await app.source.csv(answer, query)
-				: (rows?.() ?? []).map((row) => row.map(csvField).join(",")).join("\r\n") + "\r\n";
+				: (rows?.() ?? shownRows(table)).map((row) => row.map(csvField).join(",")).join("\r\n") + "\r\n";
 			if (app.source.editor) app.source.editor.save(`${name}.csv`, text);
 			else saveText(`${name}.csv`, text);
 			app.say("The CSV file is saved");

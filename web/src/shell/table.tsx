@@ -62,11 +62,27 @@ export function cellText(column: TableColumn, value: Cell, row: number): string 
 	return visible(String(value));
 }
 
+/** The tables that are on the page now, by their labels. */
+const tables = new Map<string, TableProps>();
+
+/** The rows of a table on the page (without a label, of the last one), in their order, with names in full and numbers as they are; below a header with units. */
+export function shownRows(label?: string): Cell[][] {
+	const shown = label === undefined ? [...tables.values()].pop() : tables.get(label);
+	if (!shown) return [];
+	const { columns, count, cell, sort, filter } = shown;
+	const head = columns.map((column) => (column.unit ? `${column.title} (${column.unit})` : column.title));
+	return [head, ...orderRows(count, cell, columns, sort, filter ?? "").map((row) => columns.map((_, at) => cell(row, at)))];
+}
+
 export function Table(props: TableProps) {
 	const { columns, cell, sort, onOpen } = props;
 	const box = useRef<HTMLDivElement>(null);
 	const [place, setPlace] = useState({ top: 0, height: 600 });
 	const rows = useMemo(() => orderRows(props.count, cell, columns, sort, props.filter ?? ""), [props.count, cell, columns, sort, props.filter]);
+	useLayoutEffect(() => {
+		tables.set(props.label, props);
+		return () => void tables.delete(props.label);
+	});
 	useLayoutEffect(() => {
 		const at = box.current;
 		if (!at) return;

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { LAYER_NAMES } from "../../draw/colours";
 import type { Flame } from "../../draw/flame";
-import { amount, percent } from "../../draw/words";
+import { percent, signedAmount } from "../../draw/words";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
 /** The boxes, each after the one that called it. */
@@ -29,9 +29,13 @@ export function BoxTable({ flame, only, onOpen }: { flame: Flame; only?: number[
 	const columns: TableColumn[] = useMemo(() => [
 		{ id: "name", title: "name", isNumber: false },
 		{ id: "layer", title: "layer", isNumber: false },
-		{ id: "self", title: "self", isNumber: true, words: (value) => amount(value as number, flame.total.unit) },
-		{ id: "total", title: "total", isNumber: true, words: (value) => amount(value as number, flame.total.unit) },
-		{ id: "share", title: "share", isNumber: true, words: (value) => percent(value as number) },
+		...(flame.before ? [
+			{ id: "before", title: "before", isNumber: true, unit: flame.total.unit }, { id: "total", title: "after", isNumber: true, unit: flame.total.unit },
+			{ id: "change", title: "change", isNumber: true, words: (value: Cell) => signedAmount(value as number, flame.total.unit) },
+		] : [
+			{ id: "self", title: "self", isNumber: true, unit: flame.total.unit }, { id: "total", title: "total", isNumber: true, unit: flame.total.unit },
+			{ id: "share", title: "share", isNumber: true, words: (value: Cell) => percent(value as number) },
+		]),
 	], [flame]);
 	const cell = useMemo(() => (row: number, column: number): Cell => {
 		const box = boxes[row] as number;
@@ -39,9 +43,9 @@ export function BoxTable({ flame, only, onOpen }: { flame: Flame; only?: number[
 		switch (column) {
 			case 0: return flame.name(box);
 			case 1: return LAYER_NAMES[flame.layer[box] as number] ?? "other";
-			case 2: return number(flame.self[box]);
+			case 2: return number(flame.before ? flame.beforeOf(box) : flame.self[box]);
 			case 3: return number(flame.value[box]);
-			default: return number((flame.value[box] as number) / flame.total.value);
+			default: return flame.before ? number((flame.value[box] as number) - flame.beforeOf(box)) : number((flame.value[box] as number) / flame.total.value);
 		}
 	}, [flame, boxes]);
 	return <Table label="Boxes of the flame graph" columns={columns} count={boxes.length} cell={cell} sort={sort} onSort={setSort}

@@ -2,9 +2,10 @@
 // One flame graph on a canvas: what is visible, the answers for it, and pointers and keys. It knows neither pages nor addresses.
 import { fitCanvas } from "../../draw/canvas";
 import { PALETTES } from "../../draw/colours";
-import { drawFlame, Flame, ROW, type View } from "../../draw/flame";
+import { drawFlame, Flame, MATCH, ROW, type View } from "../../draw/flame";
 import type { Query } from "../../protocol/query";
 import type { Source } from "../../protocol/source";
+import { Finer } from "../../state/finer";
 import type { Look } from "../../state/theme";
 
 export interface Listener {
@@ -20,21 +21,17 @@ export interface Listener {
 	onOut(): void;
 }
 
-const NARROWEST = 1e-8, FINE = 0.75, PAUSE = 60, GLIDE = 140;
+const NARROWEST = 1e-8, GLIDE = 140;
 
 export class Controller {
 	private view: View = { x0: 0, x1: 1, top: 0 };
-	/** The answer for the whole width, and the newest one for a part of it. */
-	private whole: Flame | null = null;
-	private part: Flame | null = null;
+	private readonly finer: Finer<Flame>;
 	private selected = -1;
 	private hovered = -1;
+	private isNew = true;
 	private frame = 0;
-	private timer = 0;
 	private settle = 0;
 	private glide = 0;
-	private stop: AbortController | null = null;
-	private asked = "";
 	private readonly cleanup: (() => void)[] = [];
 	private drag: { x: number; y: number; view: View; moved: boolean } | null = null;
 	/** Milliseconds that the newest frames took to draw, for measurements. */
@@ -44,6 +41,16 @@ export class Controller {
 		private readonly listener: Listener, view: View, selected: number) {
 		this.view = { ...view };
 		this.selected = selected;
+		this.finer = new Finer<Flame>({
+			all: [0, 1], isOffline: source.isOffline, ask: (range, px, signal) => this.ask(range, px, signal), onError: listener.onError,
+			onAnswer: (flame) => {
+				this.hovered = -1;
+				listener.onAnswer(flame);
+				if (this.isNew) this.showMarked(flame);
+				this.isNew = false;
+				this.draw();
+			},
+		});
 		const watcher = new ResizeObserver(() => this.resize());
 		watcher.observe(canvas);
 		this.cleanup.push(() => watcher.disconnect());
@@ -69,10 +76,9 @@ export class Controller {
 
 	end(): void {
 		for (const act of this.cleanup) act();
-		this.stop?.abort();
+		this.finer.end();
 		cancelAnimationFrame(this.frame);
 		cancelAnimationFrame(this.glide);
-		clearTimeout(this.timer);
 		clearTimeout(this.settle);
 	}
 
@@ -89,49 +95,29 @@ export class Controller {
 
 	/** The finest answer that covers what is visible. */
 	flame(): Flame | null {
-		const covers = this.part && this.part.range[0] <= this.view.x0 + 1e-12 && this.part.range[1] >= this.view.x1 - 1e-12;
-		return covers ? this.part : this.whole;
+		return this.finer.best(this.view.x0, this.view.x1);
 	}
 
 	// ---- answers ----
 
-	private need(): void {
-		clearTimeout(this.timer);
-		if (this.canvas.width === 0) return;
-		const width = this.view.x1 - this.view.x0, now = this.flame();
-		const isFine = now && (now.px * width) / (now.range[1] - now.range[0]) >= FINE * this.canvas.width;
-		if (isFine || (this.source.isOffline && now)) return;
-		const around = now ? width / 2 : 0;
-		const range: [number, number] = this.whole ? [Math.max(0, this.view.x0 - around), Math.min(1, this.view.x1 + around)] : [0, 1];
-		const px = Math.min(16384, Math.ceil((this.canvas.width * (range[1] - range[0])) / Math.min(width, range[1] - range[0])));
-		this.timer = window.setTimeout(() => void this.ask(range, this.whole ? px : this.canvas.width), now ? PAUSE : 0);
+	private get isSearching(): boolean {
+		const { search, named } = this.query;
+		return Boolean(search) || (Array.isArray(named) && named.length > 0);
 	}
 
-	private async ask(range: [number, number], px: number): Promise<void> {
-		const key = `${range.join(" ")} ${px}`;
-		if (key === this.asked) return;
-		this.asked = key;
-		this.stop?.abort();
-		const stop = (this.stop = new AbortController());
-		try {
-			const tables = await this.source.tables("flame", { ...this.query, x0: range[0], x1: range[1], px }, stop.signal);
-			if (stop.signal.aborted) return;
-			const boxes = tables.find((table) => table.id === "flame"), total = tables.find((table) => table.id === "flame.total");
-			if (!boxes || !total) throw new Error("the answer has no flame graph; this plumb and this page are of different versions");
-			const flame = new Flame(boxes, total, range, px);
-			const search = this.query["search"];
-			if (this.source.isOffline && typeof search === "string" && !flame.search(search)) throw new Error("the search is no regular expression; correct it");
-			if (range[0] === 0 && range[1] === 1) this.whole = flame;
-			else this.part = flame;
-			this.hovered = -1;
-			this.listener.onAnswer(flame);
-			this.draw();
-			this.need();
-		} catch (error) {
-			if (stop.signal.aborted) return;
-			this.asked = "";
-			this.listener.onError(error instanceof Error ? error : new Error(String(error)));
-		}
+	private need(): void {
+		this.finer.need(this.view.x0, this.view.x1, this.canvas.width);
+	}
+
+	private async ask(range: [number, number], px: number, signal: AbortSignal): Promise<Flame> {
+		const tables = await this.source.tables("flame", { ...this.query, x0: range[0], x1: range[1], px }, signal);
+		const boxes = tables.find((table) => table.id === "flame"), total = tables.find((table) => table.id === "flame.total");
+		if (!boxes || !total) throw new Error("the answer has no flame graph; this plumb and this page are of different versions");
+		const flame = new Flame(boxes, total, range, px);
+		const { search, named } = this.query;
+		if (this.source.isOffline && Array.isArray(named) && named.length) flame.mark((name) => named.includes(name));
+		else if (this.source.isOffline && typeof search === "string" && !flame.search(search)) throw new Error("the search is no regular expression; correct it");
+		return flame;
 	}
 
 	// ---- drawing ----
@@ -152,7 +138,7 @@ export class Controller {
 		if (!flame) return;
 		const begin = performance.now();
 		drawFlame(this.canvas, flame, this.view, PALETTES[this.look],
-			{ selected: this.selected, hovered: this.hovered, searching: this.query["search"] ? true : false });
+			{ selected: this.selected, hovered: this.hovered, searching: this.isSearching });
 		this.times.push(performance.now() - begin);
 		if (this.times.length > 600) this.times.shift();
 	}
@@ -302,6 +288,22 @@ export class Controller {
 		this.listener.onSelect(flame, box);
 	}
 
+	/** Scrolls to the first row with a box that a name marks. */
+	private showMarked(flame: Flame): void {
+		if (!Array.isArray(this.query["named"]) || !this.query["named"].length) return;
+		const box = flame.flags.findIndex((flags) => (flags & MATCH) !== 0), height = this.canvas.clientHeight;
+		const y = box < 0 ? 0 : (flame.depth[box] as number) * ROW;
+		if (y > height - 2 * ROW) this.move({ ...this.view, top: y - height / 3 }, null);
+	}
+
+	/** To the next box that the search matches, or the one before. */
+	private stepToMatch(flame: Flame, from: number, way: number): void {
+		for (let at = 1; at <= flame.count; at++) {
+			const box = (((from < 0 ? (way > 0 ? -1 : 0) : from) + way * at) % flame.count + flame.count) % flame.count;
+			if ((flame.flags[box] as number) & MATCH) return this.step(flame, box);
+		}
+	}
+
 	/** Selects and keeps it visible. */
 	private step(flame: Flame, box: number): void {
 		if (box < 0) return;
@@ -329,6 +331,8 @@ export class Controller {
 			ArrowRight: () => this.step(flame, flame.besides(box, 1)),
 			ArrowUp: () => this.step(flame, flame.parentOf(box)),
 			ArrowDown: () => this.step(flame, flame.childOf(box)),
+			n: () => this.isSearching && this.stepToMatch(flame, box, 1),
+			N: () => this.isSearching && this.stepToMatch(flame, box, -1),
 			Enter: () => box >= 0 && this.zoomTo(flame, box),
 			Escape: () => this.out(),
 			w: () => this.zoom(0.7, 0.5),

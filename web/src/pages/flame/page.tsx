@@ -2,51 +2,43 @@
 // The page Flame: the views, the choices above the graph, and what is selected.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { LAYERS, LAYER_NAMES, PALETTES } from "../../draw/colours";
-import { FINDING, Flame, FUSED, type View } from "../../draw/flame";
+import { Flame } from "../../draw/flame";
 import { amount, percent } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import { common, useApp, useAnswer, type App } from "../../state/app";
-import { copyText, CsvButton, Switches, Trouble } from "../../shell/parts";
+import { CsvButton, Switches, Trouble } from "../../shell/parts";
 import { register } from "../../shell/registry";
-import { Controller } from "./controller";
+import { Chart, type Chosen } from "./chart";
 import { Details } from "./details";
 import { BoxTable } from "./boxes";
-import { Menu, type MenuItem } from "./menu";
+import { csvRows, visibleRange } from "./csv";
+import { useFinding } from "./focus";
 
 type ViewName = "down" | "heavy" | "up" | "sandwich";
 const VIEWS: [ViewName, string][] = [["down", "Top-down"], ["heavy", "Left-heavy"], ["up", "Bottom-up"], ["sandwich", "Sandwich"]];
 
-interface Chosen {
-	flame: Flame;
-	box: number;
-	/** Of the graph that it is in. */
-	query: Query;
+/** A page in one file has the details of boxes under one name: without a metric, which is the default one. */
+function heldMetric(app: App): Query {
+	const metric = app.about.metrics.find((one) => one.is_default)?.name;
+	return app.source.isOffline && app.state.values["metric"] === metric ? { metric: null } : {};
 }
 
 function useQuery(app: App): { view: ViewName; query: Query } {
 	const values = app.state.values;
 	const view = (VIEWS.find(([id]) => id === values["view"])?.[0] ?? "down");
-	const query: Query = { ...common(app, ["metric", "window"]), view, root: values["root"], search: values["search"], hide: values["hide"],
+	const query: Query = { ...common(app, ["metric", "window"]), ...heldMetric(app), view, root: values["root"], search: values["search"], hide: values["hide"],
 		recursion: values["recursion"], phase: values["phase"], layers: values["layers"], rank: values["rank"] };
 	return { view, query };
-}
-
-export function describe(flame: Flame, box: number): string {
-	const flags = flame.flags[box] as number, many = flame.many[box] as number;
-	return [
-		flame.name(box), LAYER_NAMES[flame.layer[box] as number] ?? "other",
-		`${amount(flame.value[box], flame.total.unit)}, ${percent((flame.value[box] as number) / flame.total.value)} of all`,
-		`itself ${amount(flame.self[box], flame.total.unit)}`,
-		many > 1 ? `with ${many - 1} narrower boxes beside it` : "", flags & FINDING ? "it has a finding" : "", flags & FUSED ? "a fused operator" : "",
-	].filter(Boolean).join("; ");
 }
 
 function FlamePage() {
 	const app = useApp();
 	const { view, query } = useQuery(app);
 	const values = app.state.values;
+	const trouble = useFinding(app, query);
 	const [chosen, setChosen] = useState<Chosen | null>(null);
 	const [flame, setFlame] = useState<Flame | null>(null);
+	const [callers, setCallers] = useState<Flame | null>(null);
 	const of = values["of"];
 	const setView = (next: ViewName) => app.set({ view: next === "down" ? null : next, x0: null, x1: null, root: null, node: null }, true);
 
@@ -72,7 +64,7 @@ function FlamePage() {
 				<Search flame={flame} />
 				<Switches label="As" value={asTable ? "table" : "graph"} options={[["graph", "Graph"], ["table", "Table"]]}
 					onChange={(as) => app.set({ as: as === "table" ? as : null }, true)} />
-				<CsvButton name="flame" rows={() => (flame ? boxRows(flame) : [])} />
+				<CsvButton name="flame" rows={() => csvRows(view === "sandwich" ? { callers, callees: flame } : { [view]: flame }, visibleRange(values))} />
 				{!app.source.isOffline && <button type="button" aria-pressed={values["recursion"] === "collapse"} title="r"
 					onClick={() => app.set({ recursion: values["recursion"] ? null : "collapse", node: null, root: null }, true)}>Collapse recursion</button>}
 				{app.about.has["layers"] && !app.source.isOffline && <button type="button" aria-pressed={values["phase"] === "apart"}
@@ -82,11 +74,12 @@ function FlamePage() {
 				{values["root"] && <button type="button" onClick={() => app.set({ root: null, x0: null, x1: null }, true)}>End the focus</button>}
 			</div>
 			<Summary flame={flame} />
+			{trouble && <p class="notice" role="alert">{trouble}</p>}
 			<div class="split">
 				<div class="charts">
-					{view === "sandwich" ? (of ? <>
+					{values["finding"] ? <p class="notice" aria-busy="true">Looking for the box of the finding…</p> : view === "sandwich" ? (of ? <>
 						<h2>Callers</h2>
-						<Chart key={`callers ${of}`} query={{ ...query, view: "callers", of, root: null }} keeps={false} onAnswer={() => undefined} onChosen={setChosen} asTable={asTable} />
+						<Chart key={`callers ${of}`} query={{ ...query, view: "callers", of, root: null }} keeps={false} onAnswer={setCallers} onChosen={setChosen} asTable={asTable} />
 						<h2>Callees</h2>
 						<Chart key={`callees ${of}`} query={{ ...query, view: "callees", of, root: null }} keeps={false} onAnswer={setFlame} onChosen={setChosen} asTable={asTable} />
 					</> : <Frames query={query} />)
@@ -96,15 +89,6 @@ function FlamePage() {
 			</div>
 		</div>
 	);
-}
-
-function boxRows(flame: Flame): (string | number | null)[][] {
-	const rows: (string | number | null)[][] = [["depth", "name", "layer", `self (${flame.total.unit})`, `total (${flame.total.unit})`, "share", "boxes"]];
-	for (let box = 0; box < flame.count; box++) {
-		rows.push([flame.depth[box] as number, flame.name(box), LAYERS[flame.layer[box] as number] ?? "other", flame.self[box] as number,
-			flame.value[box] as number, (flame.value[box] as number) / flame.total.value, flame.many[box] as number]);
-	}
-	return rows;
 }
 
 function Summary({ flame }: { flame: Flame | null }) {
@@ -165,113 +149,6 @@ function Search({ flame }: { flame: Flame | null }) {
 	);
 }
 
-function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
-	query: Query; keeps: boolean; onAnswer: (flame: Flame) => void; onChosen: (chosen: Chosen | null) => void; asTable: boolean;
-}) {
-	const app = useApp();
-	const canvas = useRef<HTMLCanvasElement>(null);
-	const controller = useRef<Controller | null>(null);
-	const [flame, setFlame] = useState<Flame | null>(null);
-	const [error, setError] = useState<Error | null>(null);
-	const [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
-	const [menu, setMenu] = useState<{ x: number; y: number; items: MenuItem[] } | null>(null);
-	const values = app.state.values;
-	const key = canonical("flame", query);
-	const from = (): View => ({ x0: keeps ? Number(values["x0"] ?? 0) || 0 : 0, x1: keeps ? Number(values["x1"] ?? 1) || 1 : 1, top: 0 });
-	const newest = useRef(app);
-	newest.current = app;
-
-	useEffect(() => {
-		if (!canvas.current) return;
-		setError(null);
-		let isFirst = true;
-		const wanted = keeps ? Number(values["node"] ?? -1) : -1;
-		const made = new Controller(canvas.current, app.source, query, app.look, {
-			onSelect(at, box) {
-				onChosen(box < 0 ? null : { flame: at, box, query });
-				if (box >= 0) newest.current.say(describe(at, box));
-				if (keeps) newest.current.set({ node: box < 0 ? null : at.node[box] });
-			},
-			onHover(at, box, x, y) {
-				setTip(box < 0 ? null : { x, y, text: describe(at, box) });
-			},
-			onMenu(at, box, x, y) {
-				setTip(null);
-				setMenu({ x, y, items: menuItems(newest.current, at, box, query, made) });
-			},
-			onView(view, isStep) {
-				const isAll = view.x1 - view.x0 > 1 - 1e-9;
-				if (keeps) newest.current.set({ x0: isAll ? null : view.x0.toPrecision(9), x1: isAll ? null : view.x1.toPrecision(9) }, isStep);
-			},
-			onAnswer(at) {
-				setError(null);
-				setFlame(at);
-				onAnswer(at);
-				if (isFirst && wanted >= 0) {
-					const box = at.find(wanted);
-					if (box >= 0) onChosen({ flame: at, box, query });
-				}
-				isFirst = false;
-			},
-			onError: setError,
-			onOut: () => newest.current.state.values["root"] && newest.current.set({ root: null, x0: null, x1: null }, true),
-		}, from(), wanted);
-		controller.current = made;
-		Object.assign(canvas.current, { plumbTimes: made.times });
-		return () => made.end();
-	}, [key, asTable]);
-	useEffect(() => controller.current?.setLook(app.look), [app.look]);
-	useEffect(() => {
-		if (keeps) controller.current?.setView(from());
-	}, [values["x0"], values["x1"]]);
-
-	return (
-		<div class="chart">
-			{error && <div class="over"><Trouble error={error} /></div>}
-			<canvas ref={canvas} tabIndex={0} role="application" class={asTable ? "behind" : ""} aria-roledescription="flame graph"
-				aria-label={`Flame graph of ${flame?.total.metric ?? "the profile"}. Arrow keys go from box to box, Enter zooms, Escape goes out, m opens the menu.`} />
-			{asTable && flame && <BoxTable flame={flame} onOpen={(box) => controller.current?.select(flame, box)} />}
-			{flame && flame.count === 0 && <p class="notice over">No box has a value of this metric in this part of the run. Choose another metric, part or layer.</p>}
-			{!flame && !error && <p class="notice over" aria-busy="true">Loading…</p>}
-			{tip && !menu && <div class="tip" aria-hidden="true" style={{ left: `${Math.min(tip.x + 12, innerWidth - 260)}px`, top: `${tip.y + 18}px` }}>{tip.text}</div>}
-			{menu && <Menu {...menu} onClose={() => { setMenu(null); canvas.current?.focus(); }} />}
-		</div>
-	);
-}
-
-function menuItems(app: App, flame: Flame, box: number, query: Query, controller: Controller): MenuItem[] {
-	const node = flame.node[box] as number;
-	const ask = () => app.source.json<{ library: string | null; file: string | null }>("frame", { ...query, root: null, search: null, node });
-	const hide = async () => {
-		try {
-			const { library, file } = await ask();
-			const what = library ?? file;
-			if (!what) app.say("The library of this box is unknown");
-			else app.set({ hide: `${what.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`, node: null, root: null, x0: null, x1: null }, true);
-		} catch (error) {
-			app.say(String(error));
-		}
-	};
-	const path = () => {
-		const names: string[] = [];
-		for (let at = box; at >= 0; at = flame.parentOf(at)) names.unshift(flame.name(at));
-		return names.join("\n");
-	};
-	const isSandwich = query["view"] === "callers" || query["view"] === "callees";
-	return [
-		{ title: "Zoom in", run: () => controller.zoomTo(flame, box) },
-		...(isSandwich || app.source.isOffline ? [] : [{ title: "Focus on this box", run: () => app.set({ root: node, x0: null, x1: null }, true) }]),
-		...((flame.frame[box] as number) < 0 || app.source.isOffline ? [] : [
-			{ title: "Callers and callees (sandwich)", run: () => app.set({ view: "sandwich", of: flame.frame[box] as number, root: null, node: null, x0: null, x1: null }, true) }]),
-		...(app.source.isOffline ? [] : [
-			{ title: "Hide its library or file", run: () => void hide() },
-			{ title: "Collapse recursion (r)", run: () => app.set({ recursion: "collapse", node: null, root: null }, true) },
-		]),
-		{ title: "Copy the name", run: () => void copyText(flame.name(box)).then(() => app.say("Copied")) },
-		{ title: "Copy the call path", run: () => void copyText(path()).then(() => app.say("Copied")) },
-	];
-}
-
 /** All frames, by what they take themselves: where a sandwich begins. */
 function Frames({ query }: { query: Query }) {
 	const app = useApp();
@@ -297,6 +174,6 @@ register({
 	keys: [
 		["1 2 3 4", "top-down, left-heavy, bottom-up, sandwich"], ["arrows", "from box to box"], ["click or Enter", "zoom to the box"],
 		["double click, f or 0", "show all"], ["Esc", "out by one"], ["wheel, w s", "zoom"], ["drag, a d", "move to the side"],
-		["Shift+wheel, Alt+wheel", "move to the side, up and down"], ["r", "collapse recursion"], ["m or right click", "menu of a box"],
+		["Shift+wheel, Alt+wheel", "move to the side, up and down"], ["n N", "the next box that the search matches, the one before"], ["r", "collapse recursion"], ["m or right click", "menu of a box"],
 	],
 });
