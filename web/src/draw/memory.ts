@@ -45,7 +45,7 @@ export function intervalAt(series: Series, time: number): number {
 	return low;
 }
 
-/** The interval with the peak: the first with the greatest max, near the time that is known for it. */
+/** The first interval with the greatest max: that of the peak. */
 export function intervalOfPeak(series: Series): number {
 	let found = 0;
 	for (let index = 1; index < series.count; index++) if ((series.max[index] as number) > (series.max[found] as number)) found = index;
@@ -86,14 +86,54 @@ export function memoryColours(look: Look): { floor: string; swing: string; edge:
 	return { floor: mix(fill, palette.background, 0.8), swing: mix(fill, palette.background, 0.4), edge: look === "light" ? "#1d5fae" : "#a8cbff", reserved: look === "light" ? "#8a4b00" : "#f0a94a" };
 }
 
+interface Frame {
+	x: (time: number) => number;
+	y: (bytes: number) => number;
+	right: number;
+	floor: number;
+	greatest: number;
+}
+
+/** The chart without what follows the pointer, as it was drawn last on a canvas. */
+interface Base {
+	key: unknown[];
+	picture: HTMLCanvasElement;
+	frame: Frame;
+}
+
+const bases = new WeakMap<HTMLCanvasElement, Base>();
+
 export function drawMemory(canvas: HTMLCanvasElement, series: Series, view: MemoryView, look: Look): void {
 	const context = canvas.getContext("2d", { alpha: false });
-	if (!context) return;
+	if (!context || !canvas.width || !canvas.height) return;
+	const key = [series, view.t0, view.t1, view.bands, view.peak, look, canvas.width, canvas.height];
+	let base = bases.get(canvas);
+	if (!base || base.key.some((value, index) => value !== key[index])) bases.set(canvas, (base = drawBase(canvas, series, view, look, key)));
+	const ratio = window.devicePixelRatio || 1, palette = PALETTES[look], { x, y, floor } = base.frame;
+	context.setTransform(1, 0, 0, 1, 0, 0);
+	context.drawImage(base.picture, 0, 0);
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	if (view.drag) {
+		const [a, b] = [x(Math.min(...view.drag)), x(Math.max(...view.drag))];
+		context.globalAlpha = 0.15;
+		context.fillStyle = palette.select;
+		context.fillRect(a, TOP, b - a, floor - TOP);
+		context.globalAlpha = 1;
+	}
+	drawCursor(context, series, view, x, y, floor, palette);
+}
+
+function drawBase(canvas: HTMLCanvasElement, series: Series, view: MemoryView, look: Look, key: unknown[]): Base {
+	const picture = document.createElement("canvas");
+	[picture.width, picture.height] = [canvas.width, canvas.height];
 	const ratio = window.devicePixelRatio || 1, width = canvas.width / ratio, height = canvas.height / ratio;
-	const palette = PALETTES[look], colours = memoryColours(look), right = width - 8, floor = height - FOOT;
+	const palette = PALETTES[look], right = width - 8, floor = height - FOOT;
 	const columns = columnsOf(series, view, Math.max(1, Math.round((right - LEFT) * ratio)));
-	const greatest = Math.max(1, columns.greatest) * 1.02;
-	const x = (time: number) => LEFT + ((time - view.t0) / (view.t1 - view.t0)) * (right - LEFT), y = (bytes: number) => floor - (bytes / greatest) * (floor - TOP);
+	const top = Math.max(1, columns.greatest) * 1.02;
+	const frame: Frame = { right, floor, greatest: columns.greatest, x: (time) => LEFT + ((time - view.t0) / (view.t1 - view.t0)) * (right - LEFT),
+		y: (bytes) => floor - (bytes / top) * (floor - TOP) };
+	const context = picture.getContext("2d", { alpha: false });
+	if (!context) return { key, picture, frame };
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	prepareText(context);
 	context.fillStyle = palette.background;
@@ -102,19 +142,12 @@ export function drawMemory(canvas: HTMLCanvasElement, series: Series, view: Memo
 	context.beginPath();
 	context.rect(LEFT, 0, right - LEFT + 1, height);
 	context.clip();
-	drawBands(context, view, x, floor, palette);
-	drawArea(context, columns, ratio, y, floor, colours);
+	drawBands(context, view, frame.x, floor, palette);
+	drawArea(context, columns, ratio, frame.y, floor, memoryColours(look));
 	context.restore();
-	drawAxes(context, view, { x, y, greatest: columns.greatest, right, floor }, palette);
-	if (view.drag) {
-		const [a, b] = [x(Math.min(...view.drag)), x(Math.max(...view.drag))];
-		context.globalAlpha = 0.15;
-		context.fillStyle = palette.select;
-		context.fillRect(a, TOP, b - a, floor - TOP);
-		context.globalAlpha = 1;
-	}
-	drawPeak(context, view, x, y, right, palette);
-	drawCursor(context, series, view, x, y, floor, palette);
+	drawAxes(context, view, frame, palette);
+	drawPeak(context, view, frame.x, frame.y, right, palette);
+	return { key, picture, frame };
 }
 
 interface Columns {
@@ -143,13 +176,20 @@ function columnsOf(series: Series, view: MemoryView, count: number): Columns {
 	return { min, max, reserved, greatest };
 }
 
+/** Neighbours with one value. */
+function eachRun(values: Float64Array, act: (from: number, to: number, value: number) => void): void {
+	for (let from = 0, to = 0; from < values.length; from = to) {
+		const value = values[from] as number;
+		while (to < values.length && Object.is(values[to], value)) to++;
+		act(from, to, value);
+	}
+}
+
 function drawArea(context: CanvasRenderingContext2D, columns: Columns, ratio: number, y: (bytes: number) => number, floor: number,
 	colours: ReturnType<typeof memoryColours>): void {
 	const step = 1 / ratio, fill = (values: Float64Array, colour: string) => {
 		context.fillStyle = colour;
-		values.forEach((value, column) => {
-			if (value > 0) context.fillRect(LEFT + column * step, y(value), step, floor - y(value));
-		});
+		eachRun(values, (from, to, value) => value > 0 && context.fillRect(LEFT + from * step, y(value), (to - from) * step, floor - y(value)));
 	};
 	fill(columns.max, colours.swing);
 	fill(columns.min, colours.floor);
@@ -159,14 +199,13 @@ function drawArea(context: CanvasRenderingContext2D, columns: Columns, ratio: nu
 		context.setLineDash(dashes);
 		context.beginPath();
 		let isOn = false;
-		values.forEach((value, column) => {
-			if (Number.isNaN(value)) isOn = false;
-			else {
-				if (isOn) context.lineTo(LEFT + column * step, y(value));
-				else context.moveTo(LEFT + column * step, y(value));
-				context.lineTo(LEFT + (column + 1) * step, y(value));
-				isOn = true;
+		eachRun(values, (from, to, value) => {
+			if (!Number.isNaN(value)) {
+				if (isOn) context.lineTo(LEFT + from * step, y(value));
+				else context.moveTo(LEFT + from * step, y(value));
+				context.lineTo(LEFT + to * step, y(value));
 			}
+			isOn = !Number.isNaN(value);
 		});
 		context.stroke();
 		context.setLineDash([]);
@@ -198,8 +237,7 @@ export function timeWords(time: number, step: number): string {
 	return `${(time / 1e9).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;
 }
 
-function drawAxes(context: CanvasRenderingContext2D, view: MemoryView, place: { x: (time: number) => number; y: (bytes: number) => number; greatest: number; right: number; floor: number },
-	palette: Palette): void {
+function drawAxes(context: CanvasRenderingContext2D, view: MemoryView, place: Frame, palette: Palette): void {
 	const { x, y, right, floor } = place;
 	context.textAlign = "right";
 	for (const bytes of byteTicks(place.greatest, Math.max(2, Math.floor((floor - TOP) / 40)))) {
