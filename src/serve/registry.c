@@ -81,6 +81,17 @@ static const struct plumb_query_key iters_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key states_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "track", PLUMB_QUERY_NUMBER },
+	{ "loop", PLUMB_QUERY_NUMBER },
+	{ "level", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ "history", PLUMB_QUERY_NUMBER },
+	{ "most", PLUMB_QUERY_NUMBER, .fallback = "100" },
+	{ 0 },
+};
+
 static const struct plumb_query_key explain_keys[] = {
 	PLUMB_KEY_FILE,
 	ONLY_JSON,
@@ -159,6 +170,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "tables", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, tables_keys, plumb_answer_tables },
 	{ "diff", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, diff_keys, plumb_answer_diff },
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
+	{ "states", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, states_keys, plumb_answer_states },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
 	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },

@@ -28,6 +28,7 @@
 #include "view/iters.h"
 #include "view/render.h"
 #include "view/report.h"
+#include "view/states.h"
 #include "view/tables.h"
 #include "view/timeline.h"
 
@@ -63,6 +64,11 @@ int plumb_view_diff(const struct plumb_profile *const *profiles, const char *con
 int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The state graph of a loop: four tables. */
+int plumb_view_states(const struct plumb_profile *profile, const struct plumb_states_query *query,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
