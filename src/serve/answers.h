@@ -127,6 +127,7 @@ int plumb_answer_tables(struct plumb_question *question, struct plumb_error *err
 int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_states(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_path(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);

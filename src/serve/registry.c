@@ -92,6 +92,16 @@ static const struct plumb_query_key states_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key path_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "track", PLUMB_QUERY_NUMBER },
+	{ "loop", PLUMB_QUERY_NUMBER },
+	{ "iteration", PLUMB_QUERY_NUMBER },
+	{ "px", PLUMB_QUERY_REAL },
+	{ 0 },
+};
+
 static const struct plumb_query_key explain_keys[] = {
 	PLUMB_KEY_FILE,
 	ONLY_JSON,
@@ -171,6 +181,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "diff", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, diff_keys, plumb_answer_diff },
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
 	{ "states", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, states_keys, plumb_answer_states },
+	{ "path", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, path_keys, plumb_answer_path },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
 	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },

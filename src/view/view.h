@@ -26,6 +26,7 @@
 #include "view/findings.h"
 #include "view/flame.h"
 #include "view/iters.h"
+#include "view/path.h"
 #include "view/render.h"
 #include "view/report.h"
 #include "view/states.h"
@@ -69,6 +70,11 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
 int plumb_view_states(const struct plumb_profile *profile, const struct plumb_states_query *query,
                       enum plumb_view_format format, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The critical path of one iteration: three tables. */
+int plumb_view_path(const struct plumb_profile *profile, const struct plumb_path_query *query,
+                    enum plumb_view_format format, FILE *out,
+                    struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
