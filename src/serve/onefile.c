@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "analyze/group.h"
+#include "analyze/iterations.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/regular.h"
@@ -27,6 +28,7 @@
 #define FLAME_WIDTH 8000 /* pixels */
 #define BOXES_MOST 100000
 #define TIMELINE_WIDTH 8000 /* pixels */
+#define PATH_WIDTH 4000
 
 struct entry {
 	char *key;   /* the canonical query, without what a page does not choose by */
@@ -280,6 +282,23 @@ add_timeline(struct onefile *page, const char *number, struct plumb_error *error
 	return code;
 }
 
+/* The state graph of each level of the usual loop, and the path of its median iteration. */
+static int
+add_loop(struct onefile *page, const char *number, struct plumb_error *error)
+{
+	char note[120];
+	int code = 0;
+
+	for (int level = 0; !code && level < PLUMB_LEVELS_MOST; level++)
+		code = add(page, "states", NULL, error, "%s&level=%d", number, level);
+	snprintf(note, sizeof note,
+	         "segments that are shorter than 1/%d of the path are merged with their neighbours",
+	         PATH_WIDTH);
+	if (!code)
+		code = add(page, "path", note, error, "%s&px=%d", number, PATH_WIDTH);
+	return code;
+}
+
 static int
 add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
            const char *window, struct plumb_error *error)
@@ -314,6 +333,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 			           plumb_tables_kinds[k].id);
 	if (!code)
 		code = add_timeline(page, number, error);
+	if (!code)
+		code = add_loop(page, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

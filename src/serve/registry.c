@@ -83,7 +83,7 @@ static const struct plumb_query_key iters_keys[] = {
 
 static const struct plumb_query_key states_keys[] = {
 	PLUMB_KEY_FILE,
-	ALL_FORMATS,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
 	{ "track", PLUMB_QUERY_NUMBER },
 	{ "loop", PLUMB_QUERY_NUMBER },
 	{ "level", PLUMB_QUERY_NUMBER, .fallback = "0" },
@@ -94,7 +94,7 @@ static const struct plumb_query_key states_keys[] = {
 
 static const struct plumb_query_key path_keys[] = {
 	PLUMB_KEY_FILE,
-	ALL_FORMATS,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
 	{ "track", PLUMB_QUERY_NUMBER },
 	{ "loop", PLUMB_QUERY_NUMBER },
 	{ "iteration", PLUMB_QUERY_NUMBER },

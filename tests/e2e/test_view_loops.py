@@ -34,7 +34,7 @@ def test_states_hold_every_kernel_of_the_loop(recorded, name, history):
     file = recorded(name)
     level = next(t for t in json.loads(verb(PLUMB, "iters", "--json", file))["tracks"] if t["role"] == "main")["levels"][0]
     with Viewer(PLUMB, file) as viewer:
-        state, kernel, way, total = states(viewer, f"states?format=columns{history}")
+        state, kernel, way, total = states(viewer, f"states?{history}")
     assert total["iterations"] == level["occurrences"]
     assert total["kernels"] == sum(one["ops"] for one in level["iterations"])
     assert total["kernel_ns"] == sum(state["kernel_ns"]) == sum(one["op_time_ns"] for one in level["iterations"])
@@ -56,9 +56,9 @@ def test_states_hold_every_kernel_of_the_loop(recorded, name, history):
 
 def test_states_of_other_loops(recorded):
     with Viewer(PLUMB, recorded("programs/hf-train-fault"), recorded("programs/decode-healthy")) as viewer:
-        inner = states(viewer, "states?format=columns&level=1")[3]
+        inner = states(viewer, "states?level=1")[3]
         assert inner["level"] == 1 and inner["iterations"] == 500
-        second = states(viewer, "states?format=columns&file=1&loop=2")[3]
+        second = states(viewer, "states?file=1&loop=2")[3]
         assert second["loop"] == 2
         status, _, body = viewer.ask("api/1/states?loop=9")
         assert status == 404 and b"no such loop" in body
@@ -76,21 +76,21 @@ def test_the_path_is_that_of_the_verb(recorded, name):
     file = recorded(name)
     track = next(t for t in json.loads(verb(PLUMB, "iters", "--json", file))["tracks"] if t["role"] == "main")
     with Viewer(PLUMB, file) as viewer:
-        segments, rows, total = path(viewer, "path?format=columns")
+        segments, rows, total = path(viewer, "path")
         assert total["median"] is True and total["iteration"] == track["path"]["iteration"]
         assert rows["ns"] == [row["path_ns"] for row in track["path"]["top"]]
         assert rows["saving_ns"] == [row["saving_ns"] for row in track["path"]["top"]]
         for number, sums in list(enumerate(track["path"]["iterations"]))[:7]:
             if sums is None:
                 continue
-            segments, rows, total = path(viewer, f"path?format=columns&iteration={number}")
+            segments, rows, total = path(viewer, f"path?iteration={number}")
             assert total["iteration"] == number
             assert [total["start_ns"], total["end_ns"]] == [sums["start_ns"], sums["end_ns"]]
             for kind in KINDS:
                 assert total[f"{kind}_ns"] == sums[f"{kind}_ns"] == sum(
                     end - start for one, start, end in zip(segments["kind"], segments["start"], segments["end"]) if one == kind)
             check_whole(segments, total)
-            wide = path(viewer, f"path?format=columns&iteration={number}&px=20")[0]
+            wide = path(viewer, f"path?iteration={number}&px=20")[0]
             check_whole(wide, total)
             assert len(wide["start"]) <= 41 and sum(wide["many"]) == len(segments["start"])
 

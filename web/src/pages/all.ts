@@ -3,7 +3,7 @@
 import "./overview";
 import "./flame/page";
 import "./timeline/page";
-import "./iterations";
+import "./iterations/page";
 import "./kernels";
 import "./layers";
 import "./compare";
