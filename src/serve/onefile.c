@@ -347,6 +347,20 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 	return code;
 }
 
+/* The tables that are of all files together. */
+static int
+add_several(struct onefile *page, struct plumb_error *error)
+{
+	uint32_t count = page->answers->count;
+	int code = 0;
+
+	for (size_t k = 0; !code && plumb_tables_kinds[k].id; k++)
+		if (plumb_tables_kinds[k].several && count > 1 && count <= PLUMB_TABLES_PROFILES)
+			code = add(page, "tables", NULL, error, "files=all&kind=%s",
+			           plumb_tables_kinds[k].id);
+	return code;
+}
+
 static int
 add_all(struct onefile *page, struct plumb_error *error)
 {
@@ -354,6 +368,8 @@ add_all(struct onefile *page, struct plumb_error *error)
 
 	for (uint32_t i = 0; !code && i < page->answers->count; i++)
 		code = add_file(page, i, error);
+	if (!code)
+		code = add_several(page, error);
 	if (!code)
 		code = add(page, "diff", NULL, error, "%s", "");
 	return code;

@@ -5,5 +5,5 @@ import "./flame/page";
 import "./timeline/page";
 import "./iterations/page";
 import "./kernels";
-import "./layers";
+import "./layers/page";
 import "./compare";
