@@ -312,6 +312,21 @@ add_window(struct onefile *page, const struct plumb_served_file *file, const cha
 	return code;
 }
 
+/* Where the time went in each phase. */
+static int
+add_shares(struct onefile *page, const struct plumb_served_file *file, const char *number,
+           const struct plumb_window_sums *sums, struct plumb_error *error)
+{
+	char name[PLUMB_WINDOW_NAME];
+	int code = add(page, "shares", NULL, error, "%s&window=all", number);
+
+	for (uint32_t w = 0; !code && w < sums->count; w++)
+		code = add(page, "shares", NULL, error, "%s&window=%s", number,
+		           plumb_window_name(file->whole, sums->items[w].kind,
+		                             sums->items[w].number, name));
+	return code;
+}
+
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
@@ -339,8 +354,10 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)
 		startup |= sums.items[w].kind == PLUMB_WINDOW_STARTUP;
-	if (!code)
+	if (!code) {
+		code = add_shares(page, file, number, &sums, error);
 		plumb_window_sums_free(&sums);
+	}
 	for (size_t w = 0; !code && w < 2 + 2u * file->has_loop; w++)
 		if (w < 3 || startup)
 			code = add_window(page, file, number, windows[w], error);

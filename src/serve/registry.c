@@ -17,6 +17,13 @@ static const struct plumb_query_key overview_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key shares_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	PLUMB_KEY_WINDOW,
+	{ 0 },
+};
+
 static const struct plumb_query_key findings_keys[] = {
 	PLUMB_KEY_FILE,
 	ALL_FORMATS,
@@ -175,6 +182,7 @@ static const struct plumb_query_key sum_keys[] = {
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "about", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, about_keys, plumb_answer_about },
 	{ "overview", PLUMB_FORMATS_JSON, PLUMB_OF_ASKED, overview_keys, plumb_answer_overview },
+	{ "shares", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, shares_keys, plumb_answer_shares },
 	{ "findings", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, findings_keys, plumb_answer_findings },
 	{ "report", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, report_keys, plumb_answer_report },
 	{ "tables", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, tables_keys, plumb_answer_tables },

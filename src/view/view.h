@@ -29,6 +29,7 @@
 #include "view/path.h"
 #include "view/render.h"
 #include "view/report.h"
+#include "view/shares.h"
 #include "view/states.h"
 #include "view/tables.h"
 #include "view/timeline.h"
@@ -65,6 +66,10 @@ int plumb_view_diff(const struct plumb_profile *const *profiles, const char *con
 int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Where the time went, lane by lane. */
+int plumb_view_shares(const struct plumb_profile *profile, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The state graph of a loop: four tables. */
 int plumb_view_states(const struct plumb_profile *profile, const struct plumb_states_query *query,
