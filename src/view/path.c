@@ -213,6 +213,9 @@ check_query(const struct chosen *c, const struct plumb_path_query *query, struct
 {
 	uint32_t count = c->track ? c->track->levels[0].count : 0;
 
+	if (!c->iters.found.count)
+		return plumb_fail(error, PLUMB_EEMPTY,
+		                  "a critical path ends with GPU work, and the profile has none");
 	if (c->iters.found.newest || !c->iters.has_spans)
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "a critical path needs single spans, and the profile has none; "

@@ -66,6 +66,31 @@ def test_states_of_other_loops(recorded):
         assert viewer.ask("api/1/states?most=2")[0] == 400
 
 
+def host_trace(path):
+    """A trace of PyTorch's profiler without a GPU: 40 times the same operators, the last two of which are repeated in odd iterations."""
+    events, at = [], 1000.0
+    for i in range(40):
+        for name, us in [("aten::load", 30), ("aten::mm", 50), ("aten::relu", 10)] + [("aten::mul", 40), ("aten::sum", 20)] * (1 + i % 2):
+            events.append({"ph": "X", "name": name, "cat": "cpu_op", "pid": 1, "tid": 1, "ts": at, "dur": us})
+            at += us + 2
+        at += 40
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def test_states_of_a_thread(tmp_path):
+    """Without GPU work the states are of operators; the loop that plumb finds has both kinds of iterations."""
+    with Viewer(PLUMB, host_trace(tmp_path / "host.json")) as viewer:
+        state, kernel, way, total = states(viewer, "states?history=0")
+        assert total["of"] == "operators and ranges"
+        segments = {tuple(name for one, name in zip(kernel["state"], kernel["name"]) if one == number): state["count"][number]
+                    for number in state["state"] if state["kind"][number] == "segment"}
+        assert segments[("aten::mul", "aten::sum")] == sum(segments.values()) - segments[("aten::load", "aten::mm", "aten::relu")] > 40
+        assert sum(count * length for count, length in zip(state["count"], state["kernels"])) == total["kernels"] == 7 * 20 + 5 * 20
+        status, _, body = viewer.ask("api/1/path")
+        assert status == 404 and "ends with GPU work" in json.loads(body)["why"]
+
+
 def path(viewer, question):
     tables = read_tables(viewer.get(question))
     return tables["path"], tables["path.rows"], {name: one[0] for name, one in tables["path.total"].items()}

@@ -121,6 +121,24 @@ def test_hierarchy_of_loops(open_page, viewers, folder):
     page.wait_for_selector(f"text={other['occurrences']:,} iterations of")
 
 
+def test_steps_of_the_host(open_page, viewers, tmp_path):
+    """A program without GPU work: its steps as bars and as states, and no critical path."""
+    events, at = [], 1000.0
+    for _ in range(40):
+        for name, us in ("aten::load", 30), ("aten::mm", 50), ("aten::sum", 20):
+            events.append({"ph": "X", "name": name, "cat": "cpu_op", "pid": 1, "tid": 1, "ts": at, "dur": us})
+            at += us + 2
+        at += 40
+    (tmp_path / "host.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    page = open_page(f"{viewers(tmp_path / 'host.json')}#1/iterations?show=path")
+    page.wait_for_selector("text=40 iterations on the host")
+    assert page.get_by_role("button", name="Critical path").count() == 0
+    assert int(page.locator("table").get_attribute("aria-rowcount")) == 41
+    page.get_by_role("button", name="States").click()
+    page.wait_for_selector(".graph .state")
+    assert page.locator(".graph .state").count() == 3 and "operators and ranges" in page.inner_text("main")
+
+
 def test_without_spans_there_is_no_path(open_page, viewers):
     page = open_page(f"{viewers(TRAIN)}#1/iterations?show=path")
     page.wait_for_selector("text=a critical path needs single spans")

@@ -82,6 +82,12 @@ function mostOf(phase: Phase, lane: string): string {
 	return parts.map((share, index) => `${WORDS[share.part] ?? share.part} ${percent(share.ns / phase.wall)}${index ? "" : " of the time"}`).join(", and ");
 }
 
+/** "the host of rank 1", "GPU 0". */
+function who(lane: string): string {
+	const [, rank, what] = /^(?:(rank \d+), )?(.*)$/.exec(lane) ?? [];
+	return `${what === "host" ? "the host" : what}${rank ? ` of ${rank}` : ""}`;
+}
+
 function Sentences({ phases, overview, lanes }: { phases: Phase[]; overview: Overview; lanes: string[] }) {
 	const app = useApp();
 	const main = overview.windows.find((window) => window.main), phase = phases.find((one) => one.window === main?.name) ?? phases[0];
@@ -90,10 +96,10 @@ function Sentences({ phases, overview, lanes }: { phases: Phase[]; overview: Ove
 	if (!phase) return null;
 	return <ul class="findings">
 		<li>The run took <strong>{amount(whole, "ns")}</strong>.{startup && whole > 0 && <> Start-up is {percent(startup.wall_ns / whole)} of it{longest && <>, {longest.ns > startup.wall_ns / 2 ? "most of it" : "the longest known part"}: {longest.name} ({amount(longest.ns, "ns")})</>}.</>}
-			{main && whole > 0 && <> The main loop is {percent(main.wall_ns / whole)} of it.</>}{!overview.windows.length && " plumb found no loop in it, so it is not divided into phases."}</li>
+			{main && whole > 0 && <> The main loop is {percent(main.wall_ns / whole)} of it.</>}{!overview.windows.length && " It is not divided into phases."}</li>
 		{main?.iteration?.mean_ns && <li>The main loop has {amount(main.iterations, null)} iterations of <strong>{amount(main.iteration.mean_ns, "ns")}</strong> (mean; standard deviation {amount(main.iteration.std_ns, "ns")}).
 			{" "}<a href={app.link("iterations")}>Show the iterations</a></li>}
-		{lanes.slice(0, 4).map((lane) => { const words = mostOf(phase, lane); return words && <li key={lane}>{main ? "In the main loop, " : ""}{lane.replace(/^(rank \d+), (.*)$/, "$2 of $1")} {words}.</li>; })}
+		{lanes.slice(0, 4).map((lane) => { const words = mostOf(phase, lane); return words && <li key={lane}>{main ? `In the main loop, ${who(lane)}` : who(lane).replace("the", "The")} {words}.</li>; })}
 		{overview.devices.length === 0 && <li>The program did not use a GPU.</li>}
 	</ul>;
 }

@@ -46,13 +46,13 @@ function Shown({ iters, query }: { iters: Iters; query: Query }) {
 	const loops = track.loops ?? [], loop = loops.find((one) => String(one.loop) === values["loop"]) ?? loops.find((one) => one.main);
 	const levels = loop ? levelsOf(track, loop) : track.levels;
 	const at = Math.min(levels.length - 1, Math.max(0, Number(values["level"] ?? 0) || 0)), level = levels[at] as Level;
-	const show = SHOWN.find(([id]) => id === values["show"])?.[0] ?? "";
+	const wanted = SHOWN.find(([id]) => id === values["show"])?.[0] ?? "", show = host && wanted !== "states" ? "" : wanted;
 	const isUsual = track === tracks[0]; // plumb takes it if the query names none
 	const asked: Query = { ...query, track: isUsual ? null : track.track, loop: loop && !loop.main ? loop.loop : null };
 	const fresh = { level: null, iteration: null, state: null, row: null };
 	return <>
 		<div class="tools">
-			<Switches label="What is shown" value={show} options={host ? SHOWN.filter(([id]) => id !== "loops") : SHOWN} onChange={(next) => app.set({ show: next || null, sort: null, state: null, row: null }, true)} />
+			<Switches label="What is shown" value={show} options={host ? SHOWN.filter(([id]) => id === "" || id === "states") : SHOWN} onChange={(next) => app.set({ show: next || null, sort: null, state: null, row: null }, true)} />
 			{tracks.length > 1 && <Choice label="Track" value={String(track.track)} options={tracks.map((one) => [String(one.track), trackWords(one)])}
 				onChange={(next) => app.set({ track: next, loop: null, ...fresh }, true)} />}
 			{loops.length > 1 && show !== "loops" && <Choice label="Loop" value={String(loop?.loop ?? 1)}
@@ -68,8 +68,8 @@ function Shown({ iters, query }: { iters: Iters; query: Query }) {
 		{show === "loops" && <LoopsPart track={track} />}
 		{show === "states" && <StatesPart query={{ ...asked, level: at || null }} />}
 		{show === "path" && <>
-			{at === 0 && !host && <Durations level={level} brings="for its path" />}
-			<PathPart query={host ? query : asked} iteration={host ? undefined : values["iteration"]} />
+			{at === 0 && <Durations level={level} brings="for its path" />}
+			<PathPart query={asked} iteration={values["iteration"]} />
 		</>}
 	</>;
 }

@@ -265,7 +265,7 @@ function StateTable({ graph, picked, onOpen }: { graph: Graph; picked: number; o
 	const app = useApp();
 	const most = Math.max(0, ...graph.states.map((state) => state.share));
 	const columns: TableColumn[] = useMemo(() => [
-		{ id: "state", title: "state", isNumber: true }, { id: "name", title: "its longest kernel", isNumber: false },
+		{ id: "state", title: "state", isNumber: true }, { id: "name", title: graph.of === "kernels" ? "its longest kernel" : "its longest operator", isNumber: false },
 		{ id: "kernels", title: "in it", isNumber: true }, { id: "per", title: "times an iteration", isNumber: true, words: (value) => often(value as number) },
 		{ id: "time", title: "time an iteration", isNumber: true, unit: "ns" },
 		{ id: "share", title: "share", isNumber: true, words: (value) => percent(value as number), bar: (row) => (graph.states[row]?.share ?? 0) / (most || 1) },
