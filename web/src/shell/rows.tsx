@@ -50,13 +50,15 @@ export interface BarsProps {
 	/** A line across all bars. */
 	limit?: { value: number; name: string };
 	isLow?: boolean;
+	/** Higher bars are cut here, so that the others can be seen; they have a notch. */
+	cap?: number;
 }
 
 /** One bar for each row, in the order of the rows. Bars narrower than a pixel become their greatest. */
-export function Bars({ label, values, words, onOpen, isMarked, picked, colour, stack, name, line, limit, isLow }: BarsProps) {
+export function Bars({ label, values, words, onOpen, isMarked, picked, colour, stack, name, line, limit, isLow, cap }: BarsProps) {
 	const app = useApp();
 	const [at, setAt] = useState(-1);
-	const most = values.reduce((max, value) => (value > max ? value : max), limit?.value ?? 0);
+	const most = Math.min(cap ?? Infinity, values.reduce((max, value) => (value > max ? value : max), limit?.value ?? 0));
 	const canvas = useCanvas(isLow ? 84 : HEIGHT, (context, width, height) => {
 		const palette = PALETTES[app.look], step = width / values.length, usual = PARTS[app.look]["host"] as string;
 		const tall = (value: number) => (value / most) * (height - FOOT - 4);
@@ -68,8 +70,9 @@ export function Bars({ label, values, words, onOpen, isMarked, picked, colour, s
 		values.forEach((value, index) => {
 			if (!(value > 0) || most <= 0) return;
 			const isOver = index === at || index === picked;
-			bar(index, 0, Math.max(value, most / (height - FOOT)), isOver ? palette.select : isMarked?.(index) ? palette.mark : stack ? palette.line : colour?.(index) ?? usual);
+			bar(index, 0, Math.min(most, Math.max(value, most / (height - FOOT))), isOver ? palette.select : isMarked?.(index) ? palette.mark : stack ? palette.line : colour?.(index) ?? usual);
 			let sum = 0;
+			if (value > most) bar(index, most * 0.9, most * 0.93, palette.background);
 			for (const part of isOver ? [] : stack ?? []) bar(index, sum, (sum += part.values[index] || 0), part.colour);
 		});
 		context.fillStyle = palette.line;

@@ -50,16 +50,17 @@ export function LoopsPart({ track }: { track: Track }) {
 	const lines = useMemo(() => linesOf(track), [track]);
 	const columns: TableColumn[] = useMemo(() => [
 		{ id: "name", title: "what", isNumber: false }, { id: "time", title: "time", isNumber: true, unit: "ns" }, { id: "count", title: "iterations", isNumber: true },
-		{ id: "period", title: "kernels of one", isNumber: true }, { id: "median", title: "median duration", isNumber: true, unit: "ns" }, { id: "max", title: "max duration", isNumber: true, unit: "ns" },
+		{ id: "period", title: "kernels", isNumber: true }, { id: "median", title: "median duration", isNumber: true, unit: "ns" }, { id: "max", title: "max duration", isNumber: true, unit: "ns" },
 		{ id: "interval", title: "mean interval", isNumber: true, unit: "ns" }, { id: "outliers", title: "outliers", isNumber: true },
-		{ id: "covered", title: "covered", isNumber: true, words: (value) => (value === null ? "" : percent(value as number)) },
+		{ id: "covered", title: "covered", isNumber: true, words: (value) => (value === "" ? "" : percent(value as number | null)) },
 		{ id: "verdict", title: "verdict", isNumber: false }, { id: "first", title: "begins with", isNumber: false },
 	], []);
 	const cell = useMemo(() => (row: number, column: number): Cell => {
 		const line = lines[row], level = line?.level;
 		if (!line) return null;
-		if (!level) return [line.name, line.time, null, line.kernels][column] ?? (column > 8 ? "" : null);
+		if (!level) return [line.name, line.time, "", line.kernels][column] ?? ""; // it has no iterations
 		const { summary } = level;
+		if (column === 1 && line.depth > 0) return "";
 		return [line.name, line.time, level.occurrences, level.period_ops, summary.duration_ns?.p50 ?? null, summary.duration_ns?.max ?? null, summary.interval_ns?.avg ?? null,
 			summary.outliers ?? null, level.coverage, level.verdict ?? "", short(visible(level.first_op ?? ""))][column] ?? null;
 	}, [lines]);
@@ -74,6 +75,6 @@ export function LoopsPart({ track }: { track: Track }) {
 	return <>
 		<div class="tools"><CsvButton name="loops" rows={() => [columns.map((column) => column.id), ...lines.map((_, row) => columns.map((__, column) => cell(row, column)))]} /></div>
 		{whole > 0 && <StackedBar title={`Kernels of this track, from the first to the last${track.cycles ? `; the loops take turns ${amount(track.cycles, null)} times` : ""}`} total={whole} unit="ns" parts={parts} />}
-		<Table label="Loops" columns={columns} count={lines.length} cell={cell} sort="" onSort={() => {}} indent={(row) => lines[row]?.depth ?? 0} onOpen={open} />
+		<Table label="Loops" columns={columns} count={lines.length} cell={cell} sort="" onSort={() => {}} indent={(row) => lines[row]?.depth ?? 0} onOpen={open} canOpen={(row) => lines[row]?.loop != null} />
 	</>;
 }

@@ -112,12 +112,19 @@ function cellOf(iterations: Iteration[]) {
 	};
 }
 
+/** Bars of so many times the median are cut. */
+const MUCH = 4;
+
 /** A bar for each iteration; a click chooses it. */
 function Durations({ level, what = "duration", brings = "to see why it differs" }: { level: Level; what?: "duration" | "interval"; brings?: string }) {
 	const app = useApp();
 	const iterations = level.iterations, picked = app.state.values["iteration"] === undefined ? -1 : Number(app.state.values["iteration"]);
 	const values = useMemo(() => iterations.map((one) => (what === "interval" ? one.interval_ns : one.duration_ns) ?? 0), [iterations, what]);
-	return <Bars label={`${what} of each iteration; outliers have another colour. Click one ${brings}.`} values={values} isMarked={(index) => iterations[index]?.outlier ?? false}
+	const cap = useMemo(() => {
+		const sorted = values.filter((value) => value > 0).sort((a, b) => a - b), median = sorted[sorted.length >> 1] ?? 0;
+		return (sorted[sorted.length - 1] ?? 0) > MUCH * median && median > 0 ? MUCH * median : undefined;
+	}, [values]);
+	return <Bars label={`${what} of each iteration; outliers have another colour${cap ? `, bars over ${amount(cap, "ns")} are cut` : ""}. Click one ${brings}.`} values={values} {...(cap ? { cap } : {})} isMarked={(index) => iterations[index]?.outlier ?? false}
 		picked={picked} onOpen={(index) => app.set({ iteration: index, row: null }, true)}
 		words={(index) => `iteration ${index}${iterations[index]?.step != null ? `, step ${iterations[index]?.step}` : ""}: ${amount(values[index], "ns")}${iterations[index]?.outlier ? ", an outlier" : ""}`} />;
 }
