@@ -109,6 +109,19 @@ def test_roofline_over_batch_sizes(open_page, viewers, batches, picture):
     assert int(page.locator("table").get_attribute("aria-rowcount")) == 4
 
 
+def test_recorded_batch_sizes(open_page, viewers, picture):
+    """Recordings on a GPU that plumb knows: no counters of bytes, so the models' operations per second against its peak."""
+    page = open_page(f"{viewers('resnet/b1', 'resnet/b8', 'resnet/b64')}#1/layers?kind=A15")
+    loaded(page)
+    page.wait_for_selector("text=Gflop/s of the model in each profile")
+    page.wait_for_selector("text=they need a trace with counters")
+    canvas = page.locator("main canvas").first
+    box = canvas.bounding_box()
+    canvas.hover(position={"x": box["width"] - 20, "y": box["height"] - 30})
+    assert page.locator("main figcaption").first.inner_text() == "batch 64: 57,470 Gflop/s, 85.8 % of the peak"
+    picture(page, "layers-recorded-batches")
+
+
 def test_one_file_of_several(open_page, batches, tmp_path):
     subprocess.run([PLUMB, "view", *batches, "--html", tmp_path / "page.html"], check=True, capture_output=True, timeout=60)
     page = open_page(f"file://{tmp_path / 'page.html'}#1/layers?kind=A1")

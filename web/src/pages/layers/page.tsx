@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page Layers: the standard tables A1 to A15, each with its figure.
 import { useMemo } from "preact/hooks";
-import { amount, fileName, visible } from "../../draw/words";
+import { amount, fileName, percent, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { JsonTable, Tables } from "../../protocol/types";
 import { common, useAnswer, useApp } from "../../state/app";
 import { Choice, CsvButton, Switches, Waiting } from "../../shell/parts";
-import { Roofline, type Roof } from "../../shell/rows";
+import { Bars, Roofline, type Roof } from "../../shell/rows";
 import { register } from "../../shell/registry";
 import { Filter } from "../../shell/filter";
 import { orderRows, Table, type Cell, type TableColumn } from "../../shell/table";
@@ -129,13 +129,25 @@ function SeveralFiles({ kind, query }: { kind: "A9" | "A14" | "A15"; query: Quer
 			return [...(rows ? dotsOf(rows, group).map((dot) => ({ ...dot, name: `${dot.name}, ${groups[group]}` })) : []),
 				...(model ? dotsOf(model, group, undefined, Number.isNaN(one.batch) ? one.name : String(one.batch)).map((dot) => ({ ...dot, name: groups[group] ?? dot.name })) : [])];
 		});
-		if (!dots.length || !roofs.length) return <p class="notice">No roofline of several profiles. {dots.length ? "plumb does not know the peak and the bandwidth of these GPUs: set both above." : LACKS["counters"]}</p>;
+		if (!dots.length) return <OfPeak all={all} peak={roofs[0]?.peak ?? NaN} />;
+		if (!roofs.length) return <p class="notice">No roofline of several profiles: plumb does not know the peak and the bandwidth of these GPUs. Set both above.</p>;
 		return <>
 			<p class="summary">Large marks are whole models, with {all.some((one) => !Number.isNaN(one.batch)) ? "their batch sizes" : "the names of their files"}.
 				{app.about.files.length > ROOFS_MOST && ` Only the first ${ROOFS_MOST} files are shown.`}</p>
 			<Roofline dots={dots} roofs={isSame ? [{ ...(roofs[0] as Roof), name: "" }] : roofs} groups={groups} />
 		</>;
 	}}</Waiting>;
+}
+
+/** Without bytes: what each model achieves of the peak. */
+function OfPeak({ all, peak }: { all: OfFile[]; peak: number }) {
+	const values = all.map((one) => { const model = one.tables.find((table) => table.id === "A15"); return (model && numbers(model, "model_arithmetic_throughput (GFlops)")[0]) ?? NaN; });
+	const name = (index: number) => { const one = all[index] as OfFile; return Number.isNaN(one.batch) ? one.name : `batch ${one.batch}`; };
+	return <>
+		{values.some((value) => value > 0) && <Bars label="Gflop/s of the model in each profile" values={values.map((value) => value || 0)} name={name} {...(peak > 0 ? { limit: { value: peak, name: `peak: ${amount(peak, null)} Gflop/s` } } : {})}
+			words={(index) => `${name(index)}: ${amount(values[index], null)} Gflop/s${peak > 0 ? `, ${percent((values[index] || 0) / peak)} of the peak` : ""}`} />}
+		<p class="notice">No roofline of several profiles. {LACKS["counters"]}</p>
+	</>;
 }
 
 register({ id: "layers", title: "Layers", key: "l", needs: { layers: "plumb run -- PROGRAM" }, follows: ["window"], usualWindow: "all", make: LayersPage,
