@@ -160,3 +160,30 @@ def test_one_file(open_page, folder, tmp_path):
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV").click()
     assert "aten::cudnn_convolution" in open(saved.value.path()).read()
+
+
+HOSTILE = ["<img src=x onerror=document.title='broken'>", "</text></svg><script>document.title='broken'</script>", "a\u202eb", "x" * 3000, "\" onload=\"document.title='broken'", "漢字 🎉"]
+
+
+def test_hostile_names(open_page, viewers, tmp_path):
+    """Names of kernels are text in the graph and on the path, whatever they hold."""
+    events, at = [], 1000.0
+    for turn in range(12):
+        for number, name in enumerate(HOSTILE + HOSTILE[: 1 + turn % 2]):
+            call = turn * 100 + number
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at, "dur": 2, "args": {"correlation": call}})
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 5, "dur": 20, "args": {"correlation": call, "device": 0, "stream": 7}})
+            at += 30
+        at += 100
+    (tmp_path / "hostile.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    url = viewers(tmp_path / "hostile.json")
+    for show in "states", "path", "loops", "":
+        page = open_page(f"{url}#1/iterations?show={show}&state=2&iteration=2")
+        loaded(page)
+        page.wait_for_selector("table")
+        assert "broken" not in page.title() and page.locator("main :is(img, script)").count() == 0
+        if show == "states":
+            assert "\\u{202e}" in page.inner_text("main") and page.locator(".graph .state").count() >= 3
+        if show == "path":
+            assert "<img src=x" in page.inner_text("main")
+        assert "\u202e" not in page.inner_text("main")

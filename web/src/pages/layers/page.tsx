@@ -62,7 +62,7 @@ function csvRows(tables: Tables | null, kind: string) {
 /** A number that takes the place of what plumb knows of the GPU. */
 function Limit({ label, name }: { label: string; name: "peak" | "bandwidth" }) {
 	const app = useApp();
-	return <label class="choice"><span>{label}</span><input type="number" min="1" step="1" size={7} value={app.state.values[name] ?? ""} placeholder="as known"
+	return <label class="choice"><span>{label}</span><input type="number" min="1" step="1" size={7} value={app.state.values[name] ?? ""} placeholder="known"
 		onChange={(event) => app.set({ [name]: /^[1-9]\d*$/.test(event.currentTarget.value) ? event.currentTarget.value : null }, true)} /></label>;
 }
 
