@@ -419,6 +419,49 @@ plumb_iterations_find(const struct plumb_profile *profile,
 	return code ? plumb_fail_memory(error, NULL) : 0;
 }
 
+/* ---- kernels by their numbers ---- */
+
+static int
+take_kernels(const struct plumb_span *spans, const uint32_t *order, uint32_t count,
+             struct plumb_iteration_kernels *kernels)
+{
+	kernels->items = plumb_large(((size_t)count + 1) * sizeof *kernels->items);
+	if (!kernels->items)
+		return PLUMB_ESYSTEM;
+	kernels->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_span *span = &spans[order[i]];
+
+		kernels->items[i] = (struct plumb_iteration_kernel){ span->start_ns, span->end_ns,
+			                                             span->context };
+	}
+	return 0;
+}
+
+int
+plumb_iterations_kernels(const struct plumb_profile *profile,
+                         const struct plumb_iteration_track *track,
+                         struct plumb_iteration_kernels *kernels)
+{
+	struct finder f = { .profile = profile };
+	struct plumb_iteration_work work = { .profile = profile };
+	int code = PLUMB_ESYSTEM;
+
+	*kernels = (struct plumb_iteration_kernels){ 0 };
+	if (track->order)
+		return take_kernels(profile->spans, track->order, track->ops, kernels);
+	if (!plumb_gpu_work_find(profile, &f.gpu) && !plumb_track_index_new(profile, &f.tracks) &&
+	    sort_contexts(&f) && gather_work(&f, track, &work))
+		code = take_kernels(f.gpu.spans, work.kernels.items, work.kernels.count, kernels);
+	plumb_vec_free(&work.kernels);
+	plumb_vec_free(&work.copies);
+	free(f.sorts);
+	free(f.copy_size);
+	plumb_track_index_free(&f.tracks);
+	plumb_gpu_work_free(&f.gpu);
+	return code;
+}
+
 void
 plumb_iteration_track_free_loops(struct plumb_iteration_track *track)
 {
@@ -429,6 +472,7 @@ plumb_iteration_track_free_loops(struct plumb_iteration_track *track)
 		}
 	free(track->loops);
 	free(track->stretches);
+	free(track->order);
 }
 
 void

@@ -76,6 +76,8 @@ struct plumb_iteration {
 	int64_t busy_ns;      /* with work on the device, until the next iteration's start; unknown
 	                         if that is not right after it */
 	uint32_t ops;         /* kernels */
+	uint32_t first;       /* the number of its first kernel; the others follow
+	                         (plumb_iterations_kernels) */
 	uint32_t edits;       /* kernels that differ from most iterations, are extra or missing */
 	bool outlier;
 };
@@ -186,6 +188,7 @@ struct plumb_iteration_track {
 	                    do; 0: they do not */
 	const struct plumb_iteration_level *levels; /* of the main loop */
 	uint32_t level_count;                       /* 0: the track has no loop */
+	uint32_t *order; /* of a thread's: spans of the profile, `ops` of them; else NULL */
 };
 
 struct plumb_iterations {
@@ -208,6 +211,20 @@ plumb_iterations_find(const struct plumb_profile *profile,
 int plumb_iterations_find_host(const struct plumb_profile *profile, struct plumb_iterations *found,
                                struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iterations_free(struct plumb_iterations *found);
+
+/* The kernels of a main track by their numbers; of a thread's its operators and ranges. */
+struct plumb_iteration_kernel {
+	int64_t start_ns, end_ns;
+	uint32_t context;
+};
+struct plumb_iteration_kernels {
+	struct plumb_iteration_kernel *items;
+	uint32_t count;
+};
+/* TRACK was found in PROFILE. PLUMB_ESYSTEM: no memory. Free the items. */
+int plumb_iterations_kernels(const struct plumb_profile *profile,
+                             const struct plumb_iteration_track *track,
+                             struct plumb_iteration_kernels *kernels) PLUMB_MUST_CHECK;
 
 /* Do iterations take longer and longer? Yes, if the slope's error is less than half of the slope,
  * and the slope adds up to more than 1 % of an iteration. */

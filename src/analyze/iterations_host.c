@@ -446,7 +446,7 @@ search(struct host *h, enum opened opened, enum plumb_marked_rounds rounds,
 		const struct plumb_span *span = plumb_iteration_kernel(&work, i);
 		plumb_iteration_add(&track->kernel_ns, span->end_ns - span->start_ns);
 	}
-	plumb_vec_free(&work.kernels);
+	track->order = work.kernels.items;
 	return code;
 }
 

@@ -55,6 +55,7 @@ measure_kernels(const struct plumb_iteration_work *work, const struct plumb_roun
 	int64_t gaps = 0, last = kernel->end_ns;
 
 	item->ops = (uint32_t)(round->end - round->start);
+	item->first = (uint32_t)round->start;
 	item->edits = (uint32_t)round->edits;
 	item->start_ns = kernel->start_ns;
 	item->end_ns = kernel->end_ns;

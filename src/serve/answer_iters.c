@@ -64,3 +64,52 @@ plumb_answer_explain(struct plumb_question *question, struct plumb_error *error)
 		return plumb_fail(error, PLUMB_EUSAGE, "the query needs iteration=NUMBER");
 	return answer(question, true, error);
 }
+
+int
+plumb_answer_path(struct plumb_question *question, struct plumb_error *error)
+{
+	const struct plumb_query *q = question->query;
+	const struct plumb_path_query wanted = {
+		.one = plumb_query_given(q, "track"),
+		.track = plumb_query_number(q, "track"),
+		.loop = plumb_query_given(q, "loop") ? plumb_query_number(q, "loop") : 0,
+		.with_iteration = plumb_query_given(q, "iteration"),
+		.iteration = plumb_query_number(q, "iteration"),
+		.px = plumb_query_given(q, "px") ? plumb_query_real(q, "px") : 0,
+	};
+
+	if (plumb_query_given(q, "loop") && !wanted.loop)
+		return plumb_fail(error, PLUMB_EUSAGE, "loops are counted from 1");
+	question->remedy = question->profile->spans_count ? NULL : PLUMB_REMEDY_TRACE;
+	return plumb_view_path(question->profile, &wanted, question->format, question->out, error);
+}
+
+/* Numbers that no profile has become the largest that a query can hold. */
+static uint32_t
+read_small(const struct plumb_query *q, const char *key)
+{
+	int64_t number = plumb_query_number(q, key);
+
+	return number < PLUMB_NONE ? (uint32_t)number : PLUMB_NONE - 1;
+}
+
+int
+plumb_answer_states(struct plumb_question *question, struct plumb_error *error)
+{
+	const struct plumb_query *q = question->query;
+	const struct plumb_states_query wanted = {
+		.one = plumb_query_given(q, "track"),
+		.track = plumb_query_number(q, "track"),
+		.loop = plumb_query_given(q, "loop") ? plumb_query_number(q, "loop") : 0,
+		.level = read_small(q, "level"),
+		.with_history = plumb_query_given(q, "history"),
+		.history = plumb_query_given(q, "history") ? read_small(q, "history") : 0,
+		.most = read_small(q, "most"),
+	};
+
+	if (plumb_query_given(q, "loop") && !wanted.loop)
+		return plumb_fail(error, PLUMB_EUSAGE, "loops are counted from 1");
+	question->remedy = PLUMB_REMEDY_TRACE;
+	return plumb_view_states(question->profile, &wanted, question->format, question->out,
+	                         error);
+}

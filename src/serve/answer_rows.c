@@ -23,6 +23,12 @@ plumb_answer_overview(struct plumb_question *question, struct plumb_error *error
 }
 
 int
+plumb_answer_shares(struct plumb_question *question, struct plumb_error *error)
+{
+	return plumb_view_shares(question->profile, question->format, question->out, error);
+}
+
+int
 plumb_answer_findings(struct plumb_question *question, struct plumb_error *error)
 {
 	const struct plumb_findings_query wanted = {

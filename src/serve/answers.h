@@ -128,11 +128,14 @@ void plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profi
 /* ---- the functions of the table ---- */
 int plumb_answer_about(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_overview(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_shares(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_findings(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_report(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_tables(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_diff(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_iters(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_states(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_path(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);

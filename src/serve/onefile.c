@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "analyze/group.h"
+#include "analyze/iterations.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/regular.h"
@@ -31,6 +32,7 @@
 #define MEMORIES_MOST 64    /* of devices and processes */
 #define DETAILS_MOST 60     /* boxes of a flame graph */
 #define EXPLAINED_MOST 12   /* iterations of a track */
+#define PATH_WIDTH 4000
 
 struct entry {
 	char *key;   /* the canonical query, without what a page does not choose by */
@@ -474,6 +476,23 @@ add_memory(struct onefile *page, const struct plumb_served_file *file, const cha
 	return code;
 }
 
+/* The state graph of each level of the usual loop, and the path of its median iteration. */
+static int
+add_loop(struct onefile *page, const char *number, struct plumb_error *error)
+{
+	char note[120];
+	int code = 0;
+
+	for (int level = 0; !code && level < PLUMB_LEVELS_MOST; level++)
+		code = add(page, "states", NULL, error, "%s&level=%d", number, level);
+	snprintf(note, sizeof note,
+	         "segments that are shorter than 1/%d of the path are merged with their neighbours",
+	         PATH_WIDTH);
+	if (!code)
+		code = add(page, "path", note, error, "%s&px=%d", number, PATH_WIDTH);
+	return code;
+}
+
 static int
 add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
            const char *window, struct plumb_error *error)
@@ -535,6 +554,21 @@ add_comparison(struct onefile *page, struct plumb_error *error)
 	                          PLUMB_FLAME_DOWN, query, error);
 }
 
+/* Where the time went in each phase. */
+static int
+add_shares(struct onefile *page, const struct plumb_served_file *file, const char *number,
+           const struct plumb_window_sums *sums, struct plumb_error *error)
+{
+	char name[PLUMB_WINDOW_NAME];
+	int code = add(page, "shares", NULL, error, "%s&window=all", number);
+
+	for (uint32_t w = 0; !code && w < sums->count; w++)
+		code = add(page, "shares", NULL, error, "%s&window=%s", number,
+		           plumb_window_name(file->whole, sums->items[w].kind,
+		                             sums->items[w].number, name));
+	return code;
+}
+
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
@@ -558,12 +592,16 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		code = add_timeline(page, number, error);
 	if (!code)
 		code = add_memory(page, file, number, error);
+	if (!code)
+		code = add_loop(page, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)
 		startup |= sums.items[w].kind == PLUMB_WINDOW_STARTUP;
-	if (!code)
+	if (!code) {
+		code = add_shares(page, file, number, &sums, error);
 		plumb_window_sums_free(&sums);
+	}
 	for (size_t w = 0; !code && w < 2 + 2u * file->has_loop; w++)
 		if (w < 3 || startup) {
 			code = add_window(page, file, number, windows[w], error);
@@ -575,6 +613,20 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 	return code ? code : add_iterations(page, file, number, error);
 }
 
+/* The tables that are of all files together. */
+static int
+add_several(struct onefile *page, struct plumb_error *error)
+{
+	uint32_t count = page->answers->count;
+	int code = 0;
+
+	for (size_t k = 0; !code && plumb_tables_kinds[k].id; k++)
+		if (plumb_tables_kinds[k].several && count > 1 && count <= PLUMB_TABLES_PROFILES)
+			code = add(page, "tables", NULL, error, "files=all&kind=%s",
+			           plumb_tables_kinds[k].id);
+	return code;
+}
+
 static int
 add_all(struct onefile *page, struct plumb_error *error)
 {
@@ -582,6 +634,8 @@ add_all(struct onefile *page, struct plumb_error *error)
 
 	for (uint32_t i = 0; !code && i < page->answers->count; i++)
 		code = add_file(page, i, error);
+	if (!code)
+		code = add_several(page, error);
 	return code ? code : add_comparison(page, error);
 }
 

@@ -17,6 +17,13 @@ static const struct plumb_query_key overview_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key shares_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	PLUMB_KEY_WINDOW,
+	{ 0 },
+};
+
 static const struct plumb_query_key findings_keys[] = {
 	PLUMB_KEY_FILE,
 	ALL_FORMATS,
@@ -78,6 +85,27 @@ static const struct plumb_query_key iters_keys[] = {
 	ALL_FORMATS,
 	{ "track", PLUMB_QUERY_NUMBER },
 	{ "loop", PLUMB_QUERY_NUMBER },
+	{ 0 },
+};
+
+static const struct plumb_query_key states_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	{ "track", PLUMB_QUERY_NUMBER },
+	{ "loop", PLUMB_QUERY_NUMBER },
+	{ "level", PLUMB_QUERY_NUMBER, .fallback = "0" },
+	{ "history", PLUMB_QUERY_NUMBER },
+	{ "most", PLUMB_QUERY_NUMBER, .fallback = "100" },
+	{ 0 },
+};
+
+static const struct plumb_query_key path_keys[] = {
+	PLUMB_KEY_FILE,
+	PLUMB_KEY_FORMAT("columns|json|csv", "columns"),
+	{ "track", PLUMB_QUERY_NUMBER },
+	{ "loop", PLUMB_QUERY_NUMBER },
+	{ "iteration", PLUMB_QUERY_NUMBER },
+	{ "px", PLUMB_QUERY_REAL },
 	{ 0 },
 };
 
@@ -183,11 +211,14 @@ static const struct plumb_query_key sum_keys[] = {
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "about", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, about_keys, plumb_answer_about },
 	{ "overview", PLUMB_FORMATS_JSON, PLUMB_OF_ASKED, overview_keys, plumb_answer_overview },
+	{ "shares", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, shares_keys, plumb_answer_shares },
 	{ "findings", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, findings_keys, plumb_answer_findings },
 	{ "report", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, report_keys, plumb_answer_report },
 	{ "tables", PLUMB_FORMATS_ALL, PLUMB_OF_ASKED, tables_keys, plumb_answer_tables },
 	{ "diff", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, diff_keys, plumb_answer_diff },
 	{ "iters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, iters_keys, plumb_answer_iters },
+	{ "states", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, states_keys, plumb_answer_states },
+	{ "path", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, path_keys, plumb_answer_path },
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "ranks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, ranks_keys, plumb_answer_ranks },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },

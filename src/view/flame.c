@@ -374,44 +374,24 @@ plumb_flame_bytes(const struct plumb_flame *flame)
 
 /* ---- for programs ---- */
 
-static int
-write_json(const struct plumb_answer *boxes, const struct plumb_answer *total, FILE *out,
-           struct plumb_error *error)
-{
-	struct plumb_json *json = plumb_view_json_new(out, "flame");
-
-	plumb_json_key_array(json, "tables");
-	plumb_view_answer_json(boxes, json);
-	plumb_view_answer_json(total, json);
-	plumb_json_end(json);
-	plumb_json_end(json);
-	if (plumb_json_finish(json) < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "the flame graph cannot be written");
-	return 0;
-}
-
 int
 plumb_flame_write(struct plumb_flame *flame, const struct plumb_flame_range *range,
                   enum plumb_view_format format, FILE *out, struct plumb_error *error)
 {
-	struct plumb_answer boxes, total;
-	int code = plumb_flame_boxes(flame, range, &boxes, error);
+	struct plumb_answer answers[2]; /* boxes, total */
+	int code = plumb_flame_boxes(flame, range, &answers[0], error);
 
 	if (code)
 		return code;
-	code = plumb_flame_total(flame, range, &total, error);
+	code = plumb_flame_total(flame, range, &answers[1], error);
 	if (code) {
-		plumb_answer_free(&boxes);
+		plumb_answer_free(&answers[0]);
 		return code;
 	}
-	if (format == PLUMB_VIEW_JSON)
-		code = write_json(&boxes, &total, out, error);
-	else
-		code = plumb_view_answer(&boxes, format, out, error);
-	if (!code && format == PLUMB_VIEW_COLUMNS)
-		code = plumb_view_answer(&total, format, out, error);
-	plumb_answer_free(&boxes);
-	plumb_answer_free(&total);
+	code = plumb_view_answers(answers, format == PLUMB_VIEW_CSV ? 1 : 2, "flame", format, out,
+	                          error);
+	plumb_answer_free(&answers[0]);
+	plumb_answer_free(&answers[1]);
 	return code;
 }
 

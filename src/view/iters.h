@@ -30,6 +30,7 @@ enum plumb_iters_paths {
 	PLUMB_ITERS_ALL_PATHS,   /* what JSON has */
 	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows, as the text shows */
 	PLUMB_ITERS_NO_PATHS,
+	PLUMB_ITERS_ONE_PATH, /* of `track` alone, or of all if it has no loop */
 };
 #define PLUMB_ITERS_PATH_ROWS 8
 
@@ -40,6 +41,8 @@ struct plumb_iters_query {
 	int64_t loop;  /* counted from 1, takes the place of the main loop; 0: none does */
 	bool explains; /* plumb_iters_explain will be called */
 	enum plumb_iters_paths paths;
+	bool path_one; /* of PLUMB_ITERS_ONE_PATH: of this iteration, not of the median one: */
+	uint32_t path_iteration;
 	int64_t path_spans; /* paths of at most so many spans; 0: PLUMB_PATH_SPANS_MOST */
 	/* The profile, if nobody needs its spans afterwards: then paths of a part of it take them.
 	 * Not with `explains`. NULL: it keeps them. */

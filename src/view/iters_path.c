@@ -28,9 +28,15 @@ make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
 	uint32_t track = iters->track < 0 ? PLUMB_NONE : (uint32_t)iters->track;
 	int64_t spans = query->path_spans ? query->path_spans : PLUMB_PATH_SPANS_MOST;
 	uint32_t most = spans < UINT32_MAX ? (uint32_t)spans : UINT32_MAX;
-	bool all = query->paths == PLUMB_ITERS_ALL_PATHS;
-	struct plumb_path_asked asked = { all ? PLUMB_PATH_ROWS_MOST : PLUMB_ITERS_PATH_ROWS, track,
-		                          all };
+	bool some = query->paths == PLUMB_ITERS_SHORT_PATHS;
+	struct plumb_path_asked asked = {
+		.most = some ? PLUMB_ITERS_PATH_ROWS : PLUMB_PATH_ROWS_MOST,
+		.track = track,
+		.whole_always = query->paths == PLUMB_ITERS_ALL_PATHS ||
+		                (query->paths == PLUMB_ITERS_ONE_PATH && track == PLUMB_NONE),
+		.has_iteration = query->path_one,
+		.iteration = query->path_iteration,
+	};
 	struct plumb_path_part part;
 	int code = plumb_path_part_find(paths->profile, paths->found, track, most, &part, error);
 

@@ -38,6 +38,14 @@ int plumb_view_answer_columns(const struct plumb_answer *answer, FILE *out,
 int plumb_view_answer(const struct plumb_answer *answer, enum plumb_view_format format, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* COUNT answers, one after another. JSON is the object {schema, verb, tables[]}. If there are
+ * several, a line with id and title comes before each in CSV. */
+int plumb_view_answers(const struct plumb_answer *answers, uint32_t count, const char *verb,
+                       enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The CSV of this. */
+void plumb_view_answers_csv(const struct plumb_answer *answers, uint32_t count, FILE *out);
+
 /* The text of CELL in CSV. It is the cell's own text, or is written into BUFFER; "": unknown.
  * DIGITS are those of the column. */
 #define PLUMB_VIEW_CELL_SIZE 40

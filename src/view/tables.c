@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "analyze/workload.h"
-#include "base/csv.h"
 #include "view/render.h"
 #include "view/view.h"
 #include "view/windows.h"
@@ -218,24 +217,6 @@ write_json(const struct plumb_tables *tables, FILE *out)
 	return plumb_json_finish(json);
 }
 
-/* If there are several tables, a line with id and title comes before each. */
-static void
-write_csv(const struct plumb_tables *tables, FILE *out)
-{
-	for (uint32_t i = 0; i < tables->query.kind_count; i++) {
-		const struct plumb_answer *answer = &tables->answers[i];
-
-		if (i)
-			fputc('\n', out);
-		if (tables->query.kind_count > 1) {
-			fprintf(out, "%s,", answer->id);
-			plumb_csv_put(out, answer->title);
-			fputc('\n', out);
-		}
-		plumb_view_answer_csv(answer, out);
-	}
-}
-
 int
 plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
                    struct plumb_error *error)
@@ -245,7 +226,7 @@ plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format for
 	if (format == PLUMB_VIEW_JSON)
 		code = write_json(tables, out);
 	else if (format == PLUMB_VIEW_CSV)
-		write_csv(tables, out);
+		plumb_view_answers_csv(tables->answers, tables->query.kind_count, out);
 	for (uint32_t i = 0; format == PLUMB_VIEW_COLUMNS && i < tables->query.kind_count; i++)
 		if ((code = plumb_view_answer_columns(&tables->answers[i], out, error)))
 			return code;

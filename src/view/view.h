@@ -27,8 +27,11 @@
 #include "view/flame.h"
 #include "view/iters.h"
 #include "view/memory.h"
+#include "view/path.h"
 #include "view/render.h"
 #include "view/report.h"
+#include "view/shares.h"
+#include "view/states.h"
 #include "view/tables.h"
 #include "view/timeline.h"
 
@@ -70,6 +73,19 @@ int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_ite
 int
 plumb_view_ranks(const struct plumb_profile *profile, uint32_t top, enum plumb_view_format format,
                  FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Where the time went, lane by lane. */
+int plumb_view_shares(const struct plumb_profile *profile, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The state graph of a loop: four tables. */
+int plumb_view_states(const struct plumb_profile *profile, const struct plumb_states_query *query,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The critical path of one iteration: three tables. */
+int plumb_view_path(const struct plumb_profile *profile, const struct plumb_path_query *query,
+                    enum plumb_view_format format, FILE *out,
+                    struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,

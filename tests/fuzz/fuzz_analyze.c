@@ -43,7 +43,9 @@ static void
 find_part(const struct plumb_profile *profile, const struct plumb_iterations *found,
           const uint32_t *user_of)
 {
-	struct plumb_path_asked asked = { PLUMB_PATH_ROWS_MOST, PLUMB_NONE, true };
+	struct plumb_path_asked asked = { .most = PLUMB_PATH_ROWS_MOST,
+		                          .track = PLUMB_NONE,
+		                          .whole_always = true };
 	struct plumb_path_summaries summaries = { 0 };
 	struct plumb_path_window window;
 	struct plumb_path_part part;

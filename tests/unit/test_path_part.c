@@ -366,7 +366,9 @@ test_only_what_is_asked(void **state)
 	struct plumb_iterations found;
 	struct plumb_path_window whole;
 	struct plumb_path_summaries all, some;
-	struct plumb_path_asked asked = { PLUMB_PATH_ROWS_MOST, PLUMB_NONE, true };
+	struct plumb_path_asked asked = { .most = PLUMB_PATH_ROWS_MOST,
+		                          .track = PLUMB_NONE,
+		                          .whole_always = true };
 	uint32_t t = 0;
 
 	(void)state;
@@ -381,7 +383,7 @@ test_only_what_is_asked(void **state)
 	assert_int_equal(plumb_path_summarize(&whole, &found, user_of, &asked, &all, NULL), 0);
 	assert_true(all.whole.count > 2 && all.whole.savings[0] != PLUMB_UNKNOWN);
 	/* Two rows of a track with a loop: nothing of the whole. */
-	asked = (struct plumb_path_asked){ 2, PLUMB_NONE, false };
+	asked = (struct plumb_path_asked){ .most = 2, .track = PLUMB_NONE };
 	assert_int_equal(plumb_path_summarize(&whole, &found, user_of, &asked, &some, NULL), 0);
 	assert_true(some.tries <= 2 && some.tries < all.tries);
 	assert_int_equal(some.whole.savings[0], PLUMB_UNKNOWN);

@@ -160,7 +160,9 @@ static int
 find_path(const struct made *m, const struct plumb_iterations *found, const uint32_t *user_of,
           uint32_t most, struct plumb_path_summaries *summaries)
 {
-	struct plumb_path_asked asked = { PLUMB_PATH_ROWS_MOST, PLUMB_NONE, true };
+	struct plumb_path_asked asked = { .most = PLUMB_PATH_ROWS_MOST,
+		                          .track = PLUMB_NONE,
+		                          .whole_always = true };
 	struct plumb_path_window whole = { 0 };
 	struct plumb_path_part part;
 	struct plumb_path *path = NULL;

@@ -82,6 +82,20 @@ is_asked(const struct summarizer *s, const struct plumb_iteration_track *track)
 	       (s->asked->track == PLUMB_NONE || s->asked->track == track->track);
 }
 
+/* The iteration of TRACK that is looked at; PLUMB_NONE: none. */
+static uint32_t
+iteration_of(const struct summarizer *s, const struct plumb_iteration_track *track)
+{
+	struct plumb_path_steps steps;
+
+	if (!is_asked(s, track))
+		return PLUMB_NONE;
+	if (!s->asked->has_iteration || track->track != s->asked->track)
+		return plumb_path_median_step(s->path, track);
+	steps = plumb_path_steps(s->path, track);
+	return s->asked->iteration - steps.first < steps.count ? s->asked->iteration : PLUMB_NONE;
+}
+
 static int
 take_track(const struct summarizer *s, uint32_t t)
 {
@@ -91,8 +105,7 @@ take_track(const struct summarizer *s, uint32_t t)
 	struct plumb_error error;
 	int code;
 
-	summary->iteration =
-		is_asked(s, track) ? plumb_path_median_step(s->path, track) : PLUMB_NONE;
+	summary->iteration = iteration_of(s, track);
 	summary->steps = plumb_path_steps(s->path, track);
 	s->nodes[2 * t] = s->nodes[2 * t + 1] = PLUMB_NONE;
 	if (summary->iteration == PLUMB_NONE)

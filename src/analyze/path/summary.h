@@ -10,7 +10,8 @@
 
 struct plumb_path_summary {
 	bool known;
-	uint32_t iteration;            /* the median one; PLUMB_NONE: the whole */
+	uint32_t iteration;            /* the median one, or that asked for; PLUMB_NONE: the
+	                                  whole */
 	struct plumb_path_steps steps; /* from which it is, and of which savings are */
 	int64_t start_ns, end_ns, peer_ns, sums[PLUMB_PATH_KINDS]; /* as of a window */
 	struct plumb_path_row rows[PLUMB_PATH_ROWS_MOST];
@@ -33,6 +34,9 @@ struct plumb_path_asked {
 	uint32_t track; /* of this track alone; PLUMB_NONE: of all */
 	/* Also what rows of the whole save; else only for a main track without a loop. */
 	bool whole_always;
+	/* Of `track`: this iteration instead of the median one. None if it is not in the part. */
+	bool has_iteration;
+	uint32_t iteration;
 };
 
 /* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free

@@ -71,7 +71,7 @@ export function changeStep(after: number, before: number): number {
 export const PARTS: Record<Look, Record<string, string>> = {
 	light: { computing: "#6ada8f", communication: "#d9adff", waiting: "#c9b6f2", copies: "#be8933", idle: "#e4e4e4", host: "#4d97ea", startup: "#be8933",
 		loop: "#6ada8f", "other loop": "#c4efbd", rest: "#a99e99" },
-	dark: { computing: "#1f7a4a", communication: "#7d2b96", waiting: "#5a4a86", copies: "#8b4d00", idle: "#3a3c40", host: "#3b7fd0", startup: "#8b4d00",
+	dark: { computing: "#1f7a4a", communication: "#7d2b96", waiting: "#5a4a86", copies: "#8b4d00", idle: "#3a3c40", host: "#2f66ad", startup: "#8b4d00",
 		loop: "#1f7a4a", "other loop": "#12472b", rest: "#726a63" },
 };
 

@@ -3,9 +3,9 @@
 import "./overview";
 import "./flame/page";
 import "./timeline/page";
-import "./iterations";
+import "./iterations/page";
 import "./kernels";
-import "./layers";
+import "./layers/page";
 import "./memory";
 import "./ranks";
 import "./compare/page";

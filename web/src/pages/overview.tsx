@@ -4,13 +4,10 @@ import { amount, fileName, percent, visible } from "../draw/words";
 import { canonical } from "../protocol/query";
 import type { Finding, LedgerRow, Overview } from "../protocol/types";
 import { common, useAnswer, useApp, type App } from "../state/app";
-import { StackedBar, type Part } from "../shell/bars";
 import { placeOf } from "../shell/findings";
 import { CsvButton, Waiting } from "../shell/parts";
 import { register } from "../shell/registry";
-import { windowWords } from "../shell/shell";
-
-const COLOUR_OF_PART = ["startup", "host", "computing", "communication", "rest", "waiting"];
+import { WhereTheTimeWent } from "./overview_picture";
 
 function OverviewPage() {
 	const app = useApp();
@@ -25,7 +22,7 @@ function Shown({ overview, app }: { overview: Overview; app: App }) {
 			<WhatRan overview={overview} />
 			<section aria-labelledby="time">
 				<h2 id="time">Where the time went</h2>
-				<Picture overview={overview} app={app} />
+				<WhereTheTimeWent overview={overview} />
 			</section>
 			<section aria-labelledby="found">
 				<div class="row"><h2 id="found">Findings</h2>
@@ -70,49 +67,6 @@ function WhatRan({ overview }: { overview: Overview }) {
 			</details>
 		</section>
 	);
-}
-
-function Picture({ overview, app }: { overview: Overview; app: App }) {
-	const { run, windows, gpu_work: work, devices } = overview;
-	const link = (window: string) => app.link("flame", { window });
-	const whole = run.wall_ns ?? 0;
-	const parts: Part[] = windows.map((window) => ({ name: windowWords(window.name), value: window.wall_ns, href: link(window.name),
-		colour: window.main ? "loop" : window.name === "startup" || window.name === "rest" ? window.name : "other loop" }));
-	const left = whole - parts.reduce((sum, part) => sum + part.value, 0);
-	if (parts.length && left > 0) parts.push({ name: "before and after", colour: "idle", value: left });
-	const startup = windows.find((window) => window.parts?.length);
-	const main = windows.find((window) => window.main);
-	return <>
-		{whole > 0 && parts.length > 0 && <StackedBar title="The run" total={Math.max(whole, whole - left)} unit="ns" parts={parts} />}
-		{whole > 0 && parts.length === 0 && <p>The run took {amount(whole, "ns")}. plumb found no loop in it, so it is not divided.</p>}
-		{startup?.parts && <StackedBar title={`Of this, ${windowWords(startup.name)}`} total={startup.wall_ns} unit="ns"
-			parts={startup.parts.map((part, index) => ({ name: part.name, value: part.ns, colour: COLOUR_OF_PART[index % COLOUR_OF_PART.length] as string }))} />}
-		{main?.iteration?.mean_ns && main.iteration.devices.map((device) => {
-			const mean = main.iteration?.mean_ns ?? 0, busy = device.busy_ns ?? 0, wait = device.wait_ns ?? 0, copy = Math.min(busy, device.copy_ns ?? 0);
-			return <StackedBar key={device.device} title={`One iteration of the main loop, GPU ${device.device}`} total={mean} unit="ns"
-				note={`(mean of ${amount(main.iterations, null)}, standard deviation ${amount(main.iteration?.std_ns, "ns")})`}
-				parts={[
-					{ name: "GPU computes", colour: "computing", value: Math.max(0, busy - copy - wait), href: app.link("kernels", { window: "loop" }) },
-					{ name: "copies", colour: "copies", value: copy }, { name: "waits for other ranks", colour: "waiting", value: wait },
-					{ name: "GPU idles: the host has not given it work", colour: "idle", value: Math.max(0, mean - Math.max(busy, copy + wait)) },
-				]} />;
-		})}
-		{work.map((one, index) => <GpuBar key={index} one={one} name={devices.find((device) => device.id === one.device)?.name ?? "GPU"} />)}
-		{devices.length === 0 && <p>The program did not use a GPU.</p>}
-	</>;
-}
-
-function GpuBar({ one, name }: { one: Overview["gpu_work"][number]; name: string }) {
-	const hidden = one.hidden_ns ?? 0, waiting = one.waiting_ns ?? 0;
-	const communication = Math.max(0, (one.collectives_ns ?? 0) - hidden - waiting);
-	return <StackedBar title={`GPU ${one.device} (${visible(name)})${one.rank === null ? "" : `, rank ${one.rank}`}, from its first work to its last`}
-		total={one.whole_ns} unit="ns" note={one.from === "newest" ? "(the newest GPU work)" : ""} parts={[
-			{ name: "computes", colour: "computing", value: one.computing_ns ?? 0 },
-			{ name: "communication that nothing hides", colour: "communication", value: communication },
-			{ name: "waits for other ranks", colour: "waiting", value: waiting },
-			{ name: "copies", colour: "copies", value: one.copies_ns ?? 0 },
-			{ name: "idle", colour: "idle", value: one.idle_ns ?? 0 },
-		]} />;
 }
 
 function Found({ finding, app }: { finding: Finding; app: App }) {

@@ -160,8 +160,8 @@ export interface Iteration {
 	step: Known<number>;
 	start_ns: number;
 	end_ns: number;
-	duration_ns: number;
-	ops: number;
+	duration_ns: Known<number>;
+	ops: Known<number>;
 	interval_ns: Known<number>;
 	overlap_ns: Known<number>;
 	idle_ns: Known<number>;
@@ -180,8 +180,28 @@ export interface Level {
 	interval_share: Known<number>;
 	overlap_share: Known<number>;
 	idle_share: Known<number>;
-	summary: Record<string, unknown> & { outliers?: number };
+	summary: { outliers?: number; duration_ns?: Spread; interval_ns?: Spread };
 	iterations: Iteration[];
+}
+
+export interface Spread {
+	avg: Known<number>;
+	max: Known<number>;
+	p50: Known<number>;
+	p95: Known<number>;
+}
+
+export interface Loop {
+	loop: number;
+	main: boolean;
+	start_ns: number;
+	time_ns: Known<number>;
+	kernels: number;
+	occurrences: Known<number>;
+	verdict: Known<string>;
+	stretches: unknown[];
+	/** Of the main loop they are the track's. */
+	levels: Level[];
 }
 
 export interface Track {
@@ -193,7 +213,9 @@ export interface Track {
 	stream: Known<number>;
 	ops: number;
 	levels: Level[];
-	loops?: { loop: number; main: boolean; time_ns: Known<number>; occurrences: Known<number>; verdict: Known<string> }[];
+	loops?: Loop[];
+	outside?: { where: string; start_ns: number; end_ns: number; kernels: number; name: Known<string> }[];
+	cycles?: Known<number>;
 }
 
 export interface Explained {
@@ -211,6 +233,8 @@ export interface Explained {
 export interface Iters {
 	newest: boolean;
 	tracks: Track[];
+	/** Steps of a program without GPU work. */
+	host: Known<{ marker: Known<string>; count: number; track: Known<number>; duration_ns: Spread; iterations: { start_ns: number; duration_ns: Known<number> }[] }>;
 }
 
 export interface FrameValue {

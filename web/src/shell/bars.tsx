@@ -8,6 +8,8 @@ export interface Part {
 	name: string;
 	/** A name of PARTS. */
 	colour: string;
+	/** A colour itself, instead. */
+	fill?: string;
 	value: number;
 	href?: string;
 }
@@ -22,13 +24,13 @@ export function StackedBar({ title, note, total, unit, parts }: { title: string;
 			<div class="stack" aria-hidden="true">
 				{shown.map((part) => (
 					<span key={part.name} title={`${part.name}: ${amount(part.value, unit)}`}
-						style={{ width: `${(part.value / total) * 100}%`, background: colours[part.colour] ?? colours["rest"] }} />
+						style={{ width: `${(part.value / total) * 100}%`, background: part.fill ?? colours[part.colour] ?? colours["rest"] }} />
 				))}
 			</div>
 			<ul class="legend">
 				{shown.map((part) => (
 					<li key={part.name}>
-						<span class="swatch" style={{ background: colours[part.colour] ?? colours["rest"] }} />
+						<span class="swatch" style={{ background: part.fill ?? colours[part.colour] ?? colours["rest"] }} />
 						{part.href ? <a href={part.href}>{part.name}</a> : part.name} {amount(part.value, unit)} ({percent(part.value / total)})
 					</li>
 				))}

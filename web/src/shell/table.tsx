@@ -29,6 +29,8 @@ export interface TableProps {
 	filter?: string;
 	/** Opens a row; the first column then has a button. */
 	onOpen?: ((row: number) => void) | undefined;
+	/** Which rows open; without it all do. */
+	canOpen?: (row: number) => boolean;
 	indent?: (row: number) => number;
 	picked?: number;
 }
@@ -126,7 +128,7 @@ export function Table(props: TableProps) {
 									<Head key={column.id} scope={at === 0 ? "row" : undefined} title={text} class={column.isNumber ? "number" : "words"}>
 										{at === 0 && props.indent ? <span class="indent" style={{ width: `${Math.min(40, props.indent(row)) * 10}px` }} /> : null}
 										{column.bar ? <span class="bar" style={{ width: `${Math.max(0, Math.min(1, column.bar(row) || 0)) * 100}%` }} /> : null}
-										{at === 0 && onOpen ? <button type="button" class="plain" onClick={() => onOpen(row)}>{text}</button>
+										{at === 0 && onOpen && (props.canOpen?.(row) ?? true) ? <button type="button" class="plain" onClick={() => onOpen(row)}>{text}</button>
 											: <span class={value === null ? "unknown" : ""}>{text}</span>}
 									</Head>
 								);
