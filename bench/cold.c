@@ -226,14 +226,6 @@ cold_launches(uint64_t *ns)
 	return launches;
 }
 
-/* A whole step, by a name that --count knows. */
-__attribute__((noinline)) void
-cold_step(void (*step)(void))
-{
-	step();
-	__asm__ volatile("");
-}
-
 void *allocate(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
 void *
 allocate(size_t bytes)

@@ -4,7 +4,7 @@
 
     python3 bench/cold.py [--plumb PATH]… [--kib 0,64,4096] [--rounds N] [--processes N]
     python3 bench/cold.py --count [--plumb PATH]…
-    python3 bench/cold.py --program step,\ lean --python PYTHON [--count]
+    python3 bench/cold.py --program 'step, lean' --python PYTHON
 
 A program on the stand-in driver (make mock) uses the given KiB of its own memory, and as much code (at most
 64 KiB), between two events. 86 places take turns. Prints ns more for an event than without plumb: medians.
@@ -74,17 +74,16 @@ def train(library, kib, rounds):
         model(data).square().mean().backward()
         optimizer.step()
 
-    called = ctypes.CFUNCTYPE(None)(step)
     for i in range(rounds + 2):
         lib.cold_in_torch(i > 0)
         before, done = lib.cold_launches(ctypes.byref(spent)), spent.value
         start = time.thread_time_ns()
-        lib.cold_step(called)
+        step()
         took.append(time.thread_time_ns() - start)
         launches = lib.cold_launches(ctypes.byref(spent)) - before
         took[-1] = (took[-1] - (spent.value - done)) / (launches or 1)
     lib.cold_in_torch(0)
-    print("RESULT", launches, statistics.median(took[2:]))
+    print("RESULT step", statistics.median(took[2:]))
 
 
 def build(folder):
@@ -117,16 +116,15 @@ def run(plumb, program, command, folder, prefix=()):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder, env=env)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
-    found = re.search(r"RESULT (\S+) (\S+)", done.stdout)
-    return int(found[1]) if program in IN_PYTORCH else PLACES, float(found[2])
+    return float(re.search(r"RESULT \S+ (\S+)", done.stdout)[1])
 
 
 def counts(options, plumb, program, folder, rounds):
     """Of libplumb.so, in ROUNDS rounds: instructions, and lines of code and of data that were not in level 1."""
     output = folder / "callgrind"
     prefix = ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--D1=32768,8,64", "--I1=32768,8,64",
-              "--LL=1048576,16,64", "--toggle-collect=event_*", "--toggle-collect=cold_step", f"--callgrind-out-file={output}"]
-    events, _ = run(plumb, program, command_of(options, folder, program, 1024, rounds), folder, prefix)
+              "--LL=1048576,16,64", "--toggle-collect=event_*", f"--callgrind-out-file={output}"]
+    run(plumb, program, command_of(options, folder, program, 1024, rounds), folder, prefix)
     sums, names, inside, of_call = [0] * 9, {}, False, False
     for line in output.read_text().splitlines():
         what, equal, text = line.partition("=")
@@ -144,7 +142,7 @@ def counts(options, plumb, program, folder, rounds):
             of_call = False
     output.unlink()
     instructions, _, _, i1, d1_read, d1_write = sums[:6]
-    return events, [instructions, i1, d1_read + d1_write]
+    return [instructions, i1, d1_read + d1_write]
 
 
 def print_counts(options, folder):
@@ -152,8 +150,8 @@ def print_counts(options, folder):
     print("|---|---|---|---|---|")
     for program in options.programs:
         for plumb in options.plumb:
-            (_, few), (events, many) = (counts(options, plumb, program, folder, rounds) for rounds in (4, 14))
-            each = [(b - a) / (10 * events) for a, b in zip(few, many)]
+            few, many = (counts(options, plumb, program, folder, rounds) for rounds in (4, 14))
+            each = [(b - a) / (10 * PLACES) for a, b in zip(few, many)]
             print(f"| {program} | {plumb} |" + "".join(f" {value:.1f} |" for value in each), flush=True)
 
 
@@ -165,7 +163,7 @@ def print_times(options, folder):
         for program in options.programs:
             for kib in sizes:
                 for plumb in builds:
-                    _, took = run(plumb, program, command_of(options, folder, program, kib, options.rounds), folder)
+                    took = run(plumb, program, command_of(options, folder, program, kib, options.rounds), folder)
                     found.setdefault((program, kib, plumb), []).append(took)
     print("| event | build |" + "".join(f" {kib} KiB between, ns |" for kib in sizes))
     print("|---|---|" + "---|" * len(sizes))
@@ -191,6 +189,8 @@ def main():
     parser.add_argument("--program", dest="programs", action="append", choices=PROGRAMS)
     parser.add_argument("--python", default=sys.executable, help="with PyTorch, for steps")
     options = parser.parse_args()
+    if options.count and set(options.programs or []) & set(IN_PYTORCH):
+        parser.error("--count is not for steps: valgrind would need minutes to import PyTorch")
     options.plumb = options.plumb or [str(ROOT / "build/plumb")]
     options.programs = options.programs or [name for name in PROGRAMS if name not in IN_PYTORCH]
     with tempfile.TemporaryDirectory() as folder:

@@ -790,3 +790,18 @@ def test_doctor_sees_the_driver(tmp_path):
     assert done.returncode == 0
     assert "for CUDA 12.8" in done.stdout
     assert "1 GPU (NVIDIA Mock GPU)" in done.stdout
+
+
+def test_frames_that_come_back_at_the_same_addresses(tmp_path):
+    """The walk of Python compares all frames: the innermost ones alone would look the same from each line."""
+    made = run_program(sys.executable, "same_place.py", folder=tmp_path, environment=mock_environment(NEWEST))
+    assert made.done.returncode == 0, made.done.stderr
+    calls = collections.Counter()
+    for path, (_, count) in found(made, "gpu.time").items():
+        calls[path.split(LAUNCH)[0]] += count
+    assert calls == {made.expand(path): count for path, count in {
+        "outer:@outer > inner:@inner": 100,
+        "other:@other_first > outer:@outer > inner:@inner": 50,
+        "other:@other_inner > inner:@inner": 50,
+        "other:@other_second > outer:@outer > inner:@inner": 50,
+    }.items()}
