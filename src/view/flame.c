@@ -362,7 +362,7 @@ plumb_flame_bytes(const struct plumb_flame *flame)
 	if (flame->before)
 		each += 2 * sizeof *flame->before;
 	if (flame->search.text)
-		each += 1 + 2 * sizeof *flame->search.matched;
+		each += 1 + (flame->before ? 2 : 1) * sizeof *flame->search.matched;
 	for (uint32_t s = 0; s < flame->side_count; s++) {
 		const struct plumb_profile *p = flame->sides[s].profile;
 

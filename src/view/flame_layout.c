@@ -8,7 +8,9 @@
 
 struct layout {
 	const struct plumb_flame_tree *tree;
-	struct plumb_flame_amount *all; /* by node of the tree: with its children */
+	/* By node of the tree: with its children. */
+	double *mass;
+	int64_t *value, *before; /* before: NULL without another profile */
 	uint32_t *first; /* the children of node n are list[first[n]] … list[first[n + 1] - 1] */
 	uint32_t *list;
 	uint32_t shown; /* nodes that hold something, and the root */
@@ -19,10 +21,20 @@ add_up(struct layout *l)
 {
 	const struct plumb_flame_node *nodes = l->tree->nodes;
 
-	for (uint32_t n = 0; n < l->tree->count; n++)
-		l->all[n] = nodes[n].own;
-	for (uint32_t n = l->tree->count; n-- > 1;)
-		plumb_flame_add(&l->all[nodes[n].parent], &l->all[n]);
+	for (uint32_t n = 0; n < l->tree->count; n++) {
+		l->mass[n] = nodes[n].own.mass;
+		l->value[n] = nodes[n].own.self;
+		if (l->before)
+			l->before[n] = nodes[n].own.before;
+	}
+	for (uint32_t n = l->tree->count; n-- > 1;) {
+		uint32_t parent = nodes[n].parent;
+
+		l->mass[parent] += l->mass[n];
+		l->value[parent] = plumb_flame_sum(l->value[parent], l->value[n]);
+		if (l->before)
+			l->before[parent] = plumb_flame_sum(l->before[parent], l->before[n]);
+	}
 }
 
 /* What is on one side only has no width if the width is of the other. */
@@ -33,9 +45,9 @@ add_unseen(const struct layout *l, enum plumb_flame_width width)
 	int64_t sum = 0;
 
 	for (uint32_t n = 1; n < l->tree->count; n++)
-		if (!(l->all[n].mass > 0) && (!nodes[n].parent || l->all[nodes[n].parent].mass > 0))
-			sum = plumb_flame_sum(sum, width == PLUMB_FLAME_BEFORE ? l->all[n].self
-			                                                       : l->all[n].before);
+		if (!(l->mass[n] > 0) && (!nodes[n].parent || l->mass[nodes[n].parent] > 0))
+			sum = plumb_flame_sum(sum, width == PLUMB_FLAME_BEFORE ? l->value[n]
+			                                                       : l->before[n]);
 	return sum;
 }
 
@@ -48,7 +60,7 @@ order_nodes(struct layout *l, bool greatest, uint32_t *order)
 
 	l->shown = 1;
 	for (uint32_t n = 1; n < l->tree->count; n++)
-		if (l->all[n].mass > 0)
+		if (l->mass[n] > 0)
 			order[count++] = n;
 	l->shown = count + 1;
 	if (!greatest)
@@ -59,7 +71,7 @@ order_nodes(struct layout *l, bool greatest, uint32_t *order)
 		uint64_t bits;
 
 		/* Of numbers that are not negative, the bits have the same order. */
-		memcpy(&bits, &l->all[order[i]].mass, sizeof bits);
+		memcpy(&bits, &l->mass[order[i]], sizeof bits);
 		items[i] = (struct plumb_sort_item){ ~bits, order[i] };
 	}
 	if (items && spare)
@@ -127,13 +139,13 @@ copy_node(struct plumb_flame *f, const struct layout *l, uint32_t old, uint32_t 
 	f->marks[at] = node->marks;
 	f->flags[at] = node->flags;
 	f->self[at] = node->own.self;
-	f->value[at] = l->all[old].self;
+	f->value[at] = l->value[old];
 	if (f->before) {
 		f->before_self[at] = node->own.before;
-		f->before[at] = l->all[old].before;
+		f->before[at] = l->before[old];
 	}
 	f->start[at] = start;
-	f->width[at] = l->all[old].mass;
+	f->width[at] = l->mass[old];
 }
 
 /* OLD gets for each node its number in the tree. */
@@ -157,7 +169,7 @@ place_nodes(struct plumb_flame *f, const struct layout *l, uint32_t *old)
 
 			old[f->count] = node;
 			copy_node(f, l, node, at, start);
-			start += l->all[node].mass;
+			start += l->mass[node];
 		}
 	}
 	f->child[f->count] = f->count;
@@ -169,12 +181,15 @@ plumb_flame_layout(struct plumb_flame *f, const struct plumb_flame_tree *tree)
 	size_t n = tree->count;
 	struct layout l = {
 		.tree = tree,
-		.all = malloc(n * sizeof *l.all),
+		.mass = malloc(n * sizeof *l.mass),
+		.value = malloc(n * sizeof *l.value),
+		.before = f->query.against ? malloc(n * sizeof *l.before) : NULL,
 		.first = malloc((n + 2) * sizeof *l.first),
 		.list = malloc(n * sizeof *l.list),
 	};
 	uint32_t *order = malloc(n * sizeof *order);
-	bool ok = l.all && l.first && l.list && order;
+	bool ok =
+		l.mass && l.value && (l.before || !f->query.against) && l.first && l.list && order;
 
 	if (ok) {
 		add_up(&l);
@@ -188,7 +203,9 @@ plumb_flame_layout(struct plumb_flame *f, const struct plumb_flame_tree *tree)
 	if (ok)
 		place_nodes(f, &l, order); /* the order is not needed any more */
 	f->cut_depth = tree->cut_depth;
-	free(l.all);
+	free(l.mass);
+	free(l.value);
+	free(l.before);
 	free(l.first);
 	free(l.list);
 	free(order);

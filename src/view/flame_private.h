@@ -121,7 +121,8 @@ struct plumb_flame_search {
 	char *text;           /* what was searched; NULL: nothing yet */
 	unsigned char *flags; /* by node: PLUMB_FLAME_MATCHES, PLUMB_FLAME_MATCHES_BELOW */
 	bool named;           /* it is of names, not an expression */
-	/* By node: the value of what matches in it, counted once; and that of the other profile. */
+	/* By node: the value of what matches in it, counted once; and that of the other profile,
+	 * or NULL. */
 	int64_t *matched, *before;
 };
 

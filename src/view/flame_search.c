@@ -172,11 +172,14 @@ add_matches(const struct plumb_flame *f, struct plumb_flame_search *search)
 
 		if (search->flags[n] & PLUMB_FLAME_MATCHES) {
 			search->matched[n] = f->value[n];
-			search->before[n] = f->before ? f->before[n] : 0;
+			if (search->before)
+				search->before[n] = f->before[n];
 		}
 		if (search->flags[n])
 			*above |= PLUMB_FLAME_MATCHES_BELOW;
 		*whole = plumb_flame_sum(*whole, search->matched[n]);
+		if (!search->before)
+			continue;
 		whole = &search->before[f->parent[n]];
 		*whole = plumb_flame_sum(*whole, search->before[n]);
 	}
@@ -215,8 +218,9 @@ search_nodes(const struct plumb_flame *f, const regex_t *expression,
 
 	search->flags = calloc(f->count + (size_t)1, 1);
 	search->matched = calloc(f->count + (size_t)1, sizeof *search->matched);
-	search->before = calloc(f->count + (size_t)1, sizeof *search->before);
-	ok = known && search->flags && search->matched && search->before;
+	if (f->before)
+		search->before = calloc(f->count + (size_t)1, sizeof *search->before);
+	ok = known && search->flags && search->matched && !search->before == !f->before;
 	for (uint32_t n = 1; ok && n < f->count; n++)
 		if (f->frame[n] < frames)
 			known[f->frame[n]] = 1;
