@@ -90,4 +90,5 @@ def main():
         viewer.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
