@@ -104,4 +104,5 @@ def main():
         viewer.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

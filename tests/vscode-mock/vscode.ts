@@ -48,12 +48,12 @@ export interface Document {
 	uri: Uri;
 	isDirty: boolean;
 	lineCount: number;
-	lineAt(line: number): { text: string };
+	languageId: string;
+	getText(): string;
 }
 
 export function documentOf(path: string, text: string): Document {
-	const lines = text.split("\n");
-	return { uri: Uri.file(path), isDirty: false, lineCount: lines.length, lineAt: (line) => ({ text: lines[line] ?? "" }) };
+	return { uri: Uri.file(path), isDirty: false, lineCount: text.split("\n").length, languageId: path.endsWith(".py") ? "python" : "cpp", getText: () => text };
 }
 
 export class TextEditor {

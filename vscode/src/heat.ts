@@ -2,7 +2,8 @@
 // Values on source lines: a background by share and the value after the line, and a lens above each function. They are of the profile
 // that was shown last, and go from a file when you change it, because its lines are then others.
 import * as vscode from "vscode";
-import { LEVELS, LineIndex, levelOf, placeFunctions, type LineValue } from "./lines";
+import { placeFunctions, placeKernels } from "./functions";
+import { greater, LEVELS, LineIndex, levelOf, type LineValue } from "./lines";
 import { amount, percent, visible } from "./words";
 
 export interface Values {
@@ -13,6 +14,8 @@ export interface Values {
 	window: string;
 	lines: LineIndex;
 	functions: LineIndex;
+	/** By plain name. */
+	kernels: Map<string, LineValue>;
 }
 
 export class Heat implements vscode.CodeLensProvider, vscode.Disposable {
@@ -48,8 +51,7 @@ export class Heat implements vscode.CodeLensProvider, vscode.Disposable {
 	provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
 		const values = this.usable(document);
 		if (!values) return [];
-		const text = (line: number) => (line <= document.lineCount ? document.lineAt(line - 1).text : "");
-		const functions = placeFunctions(this.shown(document, values.functions), values.lines.of(document.uri.fsPath), text);
+		const functions = this.beginnings(document, values);
 		return functions.map((one) => {
 			const line = one.line - 1;
 			return new vscode.CodeLens(new vscode.Range(line, 0, line, 0), {
@@ -81,16 +83,26 @@ export class Heat implements vscode.CodeLensProvider, vscode.Disposable {
 		return isShown && document.uri.scheme === "file" && !this.changed.has(document.uri.toString()) ? this.values : null;
 	}
 
-	private shown(document: vscode.TextDocument, index: LineIndex): LineValue[] {
+	/** What begins in DOCUMENT: functions and kernels, one at a line. */
+	private beginnings(document: vscode.TextDocument, values: Values): LineValue[] {
+		const text = document.getText(), path = document.uri.fsPath;
+		const lines = values.lines.of(path), isPython = document.languageId === "python" || path.endsWith(".py");
+		const functions = placeFunctions(values.functions.of(path), lines, text.split(/\r?\n/), isPython);
+		const found = new Map(functions.map((one) => [one.line, one]));
+		for (const one of placeKernels(values.kernels, text)) found.set(one.line, greater(found.get(one.line), one));
+		return this.large([...found.values()]);
+	}
+
+	private large(values: LineValue[]): LineValue[] {
 		const least = vscode.workspace.getConfiguration("plumb").get("leastShare", 0.1) / 100;
-		return index.of(document.uri.fsPath).filter((one) => levelOf(one.share, least) !== null);
+		return values.filter((one) => levelOf(one.share, least) !== null);
 	}
 
 	private draw(): void {
 		for (const editor of vscode.window.visibleTextEditors) {
 			const values = this.usable(editor.document);
 			const options: vscode.DecorationOptions[][] = this.levels.map(() => []);
-			for (const one of values ? this.shown(editor.document, values.lines) : []) {
+			for (const one of values ? this.large(values.lines.of(editor.document.uri.fsPath)) : []) {
 				if (one.line > editor.document.lineCount) continue;
 				options[levelOf(one.share, 0) ?? 0]?.push(this.option(one, values as Values));
 			}

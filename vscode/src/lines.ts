@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the rows of a report to lines of source files. Nothing here knows the editor.
 
-/** A row of report?by=line or by=python, as far as it is used. */
+/** A row of report?by=line, python, native or kernel, as far as it is used. */
 export interface Row {
 	name: string;
 	kind: string;
+	/** Of a native function this is its library, and source_file its file. */
 	file: string | null;
 	line: number | null;
+	source_file: string | null;
 	share: number | null;
 	inclusive: Record<string, { sum: number | null } | undefined>;
 	exclusive: Record<string, { sum: number | null } | undefined>;
@@ -30,34 +32,31 @@ export interface LineValue {
 	share: number | null;
 }
 
-/** The lines of a report by line, or the functions of a report by function. An unknown value stays unknown. */
+const isNative = (row: Row) => row.kind === "native" || row.kind === "inline";
+
+/** The value of ROW, with its share of the total. What is unknown stays unknown. */
+export function measured(report: Report, row: Row): { value: number | null; share: number | null } {
+	const total = report.total?.sum ?? null;
+	const value = (row.inclusive[report.metric] ?? row.exclusive[report.metric])?.sum ?? null;
+	return { value, share: value !== null && total !== null && total > 0 ? value / total : null };
+}
+
+/** The lines of a report by line, or the functions of a report by function. */
 export function linesOf(report: Report, isByLine = true): LineValue[] {
 	const found = new Map<string, LineValue>();
-	const total = report.total?.sum ?? null;
 	for (const row of report.rows) {
-		if (!row.file || (isByLine && !(row.line && row.line > 0))) continue;
-		const value = (row.inclusive[report.metric] ?? row.exclusive[report.metric])?.sum ?? null;
-		const share = value !== null && total !== null && total > 0 ? value / total : null;
-		const line = isByLine ? row.line ?? 0 : 0;
-		const key = `${row.file}\0${isByLine ? line : row.name}`;
-		const before = found.get(key);
+		const file = isNative(row) ? row.source_file : row.file;
+		if (!file || (isByLine && !(row.line && row.line > 0))) continue;
+		const one = { file, line: isByLine ? row.line ?? 0 : 0, name: row.name, ...measured(report, row) };
+		const key = `${file}\0${isByLine ? one.line : one.name}`;
 		// Two functions of one line (a comprehension) may be one within the other: the greater is shown, never their sum.
-		if (!before || (value ?? -1) > (before.value ?? -1)) found.set(key, { file: row.file, line, name: row.name, value, share });
+		found.set(key, greater(found.get(key), one));
 	}
 	return [...found.values()];
 }
 
-/** The functions with the lines where they begin: upwards from their first measured line to `def`. Without one there is no line. */
-export function placeFunctions(functions: LineValue[], lines: LineValue[], text: (line: number) => string): LineValue[] {
-	return functions.flatMap((one) => {
-		const measured = lines.filter((line) => line.name === one.name).map((line) => line.line);
-		if (!measured.length) return [];
-		if (one.name === "<module>") return [{ ...one, line: 1 }];
-		const name = (one.name.split(".").at(-1) ?? "").replace(/[^\w]/g, "");
-		const begin = new RegExp(`^\\s*(?:async\\s+)?def\\s+${name}\\s*[\\[(]`);
-		for (let line = Math.min(...measured); line > 0; line--) if (begin.test(text(line))) return [{ ...one, line }];
-		return [];
-	});
+export function greater<T extends { value: number | null }>(one: T | undefined, other: T): T {
+	return one && (one.value ?? -1) >= (other.value ?? -1) ? one : other;
 }
 
 const parts = (path: string) => path.replaceAll("\\", "/").split("/").filter((part) => part && part !== ".");

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { candidates } from "./address";
+import { kernelsOf } from "./functions";
 import { LineIndex, linesOf, type Report } from "./lines";
 import { Link } from "./link";
 import { flameOf, literally, stateValue, type ToPage } from "./messages";
@@ -72,11 +73,11 @@ export class Profile implements vscode.Disposable {
 		if (!metric) return;
 		const window = this.window ?? this.about.windows.find((one) => one.main)?.name ?? "all";
 		const query = `metric=${encodeURIComponent(metric.name)}&window=${encodeURIComponent(window)}&format=json&top=0`;
-		const lines = await this.plumb.json<Report>(`report?by=line&${query}`);
-		const functions = await this.plumb.json<Report>(`report?by=python&${query}`);
+		const rows = (by: string) => this.plumb.json<Report>(`report?by=${by}&${query}`);
+		const [lines, python, native, kernels] = [await rows("line"), await rows("python"), await rows("native"), await rows("kernel")];
 		if (number !== this.asked) return;
-		this.show({ metric: metric.name, words: metric.words, unit: metric.unit, window,
-			lines: new LineIndex(linesOf(lines)), functions: new LineIndex(linesOf(functions, false)) });
+		this.show({ metric: metric.name, words: metric.words, unit: metric.unit, window, lines: new LineIndex(linesOf(lines)),
+			functions: new LineIndex([...linesOf(python, false), ...linesOf(native, false)]), kernels: kernelsOf(kernels) });
 	}
 
 	/** The page shows another metric or another part of the run: so do the lines. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension against a stand-in of the editor, with a real plumb: PLUMB and PROFILE name them.
+// The extension against a stand-in of the editor, with a real plumb: PLUMB, PROFILE and NATIVE (without Python) name them.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
@@ -10,7 +10,7 @@ import { did, documentOf, panelOf, TextEditor, Uri, window } from "../../tests/v
 import { activate } from "../src/extension";
 import { isInside } from "../src/open";
 
-const PLUMB = process.env["PLUMB"] ?? "", PROFILE = process.env["PROFILE"] ?? "";
+const PLUMB = process.env["PLUMB"] ?? "", PROFILE = process.env["PROFILE"] ?? "", NATIVE = process.env["NATIVE"] ?? "", CUDA = process.env["CUDA"] ?? "";
 const FILE = "/home/me/programs/hf_train.py"; // recorded elsewhere, below programs/
 const text = Array.from({ length: 80 }, (_, line) => (line === 21 ? "def collate(rows):" : "    work()")).join("\n");
 const source = new TextEditor(documentOf(FILE, text)), other = new TextEditor(documentOf("/home/me/other.py", text));
@@ -40,7 +40,7 @@ async function ask(answer: string): Promise<{ status: number; body: ArrayBuffer 
 }
 
 before(async () => {
-	assert.ok(existsSync(PLUMB) && existsSync(PROFILE), "PLUMB and PROFILE name the program and a profile");
+	assert.ok([PLUMB, PROFILE, NATIVE, CUDA].every(existsSync), "PLUMB, PROFILE, NATIVE and CUDA name the program, two profiles, and the source of the second");
 	did.settings["path"] = PLUMB;
 	window.visibleTextEditors.push(source, other);
 	activate({ extensionUri: Uri.file("/extension"), subscriptions } as unknown as vscode.ExtensionContext);
@@ -141,6 +141,22 @@ test("values go when you change the file, or switch them off", async () => {
 	did.editAt(source.document as never);
 	assert.equal(source.decorations.length, 0);
 	assert.deepEqual(did.lenses?.provideCodeLenses(source.document), []);
+});
+
+test("a program without Python has values on its lines, and lenses above its functions and kernels", async () => {
+	const text = readFileSync(CUDA, "utf8"), lines = text.split("\n");
+	const cuda = new TextEditor(documentOf("/home/me/programs/stages.cu", text));
+	window.visibleTextEditors.push(cuda);
+	await open(NATIVE);
+	await until(() => cuda.decorations.length, "values on native lines");
+	const inside = lines.findIndex((line) => line.includes("compute(a, b, n);"));
+	assert.ok(cuda.decorations.some((one) => one.range.startLine === inside));
+	const found = (did.lenses?.provideCodeLenses(cuda.document) ?? []).map((lens) => [lines[lens.range.startLine]?.replace(/\(.*/, ""), lens.command?.arguments?.[0]]);
+	assert.deepEqual(found.sort(), [["__global__ void blur", "blur(float const*, float*, int)"], ["__global__ void scale", "scale(float*, int)"],
+		["int main", "main"], ["static __attribute__", "compute(float*, float*, int) [clone .constprop.0]"]]);
+	panel.close();
+	window.visibleTextEditors.pop();
+	await until(() => source.decorations.length, "the values of the profile before");
 });
 
 test("what cannot be opened says why", async () => {

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { candidates, readAddress } from "../src/address";
-import { commonSuffix, levelOf, LEVELS, LineIndex, linesOf, matchPath, placeFunctions, type Report, type Row } from "../src/lines";
+import { kernelsOf, placeFunctions, placeKernels, plainName } from "../src/functions";
+import { commonSuffix, levelOf, LEVELS, LineIndex, linesOf, matchPath, type Report, type Row } from "../src/lines";
 import { flameOf, literally, readMessage, stateValue } from "../src/messages";
 import { pageHtml } from "../src/page";
 import { amount, percent, visible } from "../src/words";
 
-const row = (file: string | null, line: number | null, sum: number | null, name = "f"): Row =>
-	({ name, kind: "python", file, line, share: null, inclusive: { "gpu.time": { sum } }, exclusive: {} });
+const row = (file: string | null, line: number | null, sum: number | null, name = "f", kind = "python"): Row =>
+	({ name, kind, file: kind === "native" ? "0123abcd" : file, source_file: kind === "native" ? file : null, line, share: null, inclusive: { "gpu.time": { sum } }, exclusive: {} });
 const report = (rows: Row[], total: number | null = 100): Report => ({ metric: "gpu.time", unit: "ns", total: { sum: total }, rows });
 
 test("rows become lines; what is unknown stays unknown", () => {
@@ -41,8 +42,36 @@ test("a function is placed at its def", () => {
 	const lines = linesOf(report([row("t.py", 4, 1, "A.step"), row("t.py", 7, 2, "B.step"), row("t.py", 8, 2, "<lambda>"), row("t.py", 1, 9, "<module>")]));
 	const functions = linesOf(report([row("t.py", null, 1, "A.step"), row("t.py", null, 2, "B.step"), row("t.py", null, 2, "<lambda>"),
 		row("t.py", null, 3, "never"), row("t.py", null, 9, "<module>")]), false);
-	const placed = placeFunctions(functions, lines, (line) => text[line - 1] ?? "");
+	const placed = placeFunctions(functions, lines, text, true);
 	assert.deepEqual(placed.map((one) => [one.name, one.line, one.value]), [["A.step", 3, 1], ["B.step", 6, 2], ["<module>", 1, 9]]);
+});
+
+test("names of native functions are as in their source", () => {
+	for (const [name, plain] of [["main", "main"], ["compute(float*, int) [clone .constprop.0]", "compute"], ["void ns::A<int, B<2> >::step<float>(int) const", "step"],
+		["(anonymous namespace)::run(void (*)(int))", "run"], ["app::net::forward::h0123456789abcdef", "forward"], ["A.step", "step"], ["A::~A()", "~A"],
+		["std::function<int (int)>::operator()(int) const", "operator"], ["", ""]]) assert.equal(plainName(name as string), plain);
+});
+
+test("a native function is placed where it begins", () => {
+	const text = ["/* compute( is below */", "static void compute(int n);", "", "static __attribute__((noinline)) void", "compute(int n)", "{", "\tif (n)", "\t\tcompute(n - 1);", "}",
+		"template <class T> T ns::A<T>::step(T x) const {", "\treturn helper(x);", "}", "int a = only(1);", "int only(int x) {", "\treturn", "\t\tonly(2); }", "fn forward<T>(x: T) {"];
+	const native = (line: number | null, sum: number, name: string) => row("/src/a.cu", line, sum, name, "native");
+	const lines = linesOf(report([native(8, 5, "compute(int)"), native(11, 3, "float ns::A<float>::step(float) const"), native(2, 1, "gone(int)")]));
+	assert.equal(lines[0]?.file, "/src/a.cu");
+	const functions = linesOf(report([native(null, 5, "compute(int)"), native(null, 3, "float ns::A<float>::step(float) const"), native(null, 2, "only(int)"),
+		native(null, 1, "gone(int)"), native(null, 1, "helper(float)"), native(null, 4, "app::forward::h0123456789abcdef"), native(null, 9, "only(int) [clone .cold]")]), false);
+	assert.deepEqual(placeFunctions(functions, lines, text, false).map((one) => [one.name, one.line]),
+		[["compute(int)", 5], ["float ns::A<float>::step(float) const", 10], ["only(int) [clone .cold]", 14], ["app::forward::h0123456789abcdef", 17]]);
+});
+
+test("kernels are placed by their name and their mark", () => {
+	const kernels = kernelsOf(report([row(null, null, 10, "blur(float const*, float*, int)"), row(null, null, 20, "void scale<float>(float*)"), row(null, null, 30, "void scale<double>(double*)"),
+		row(null, null, 4, "softmax_kernel"), row(null, null, 5, "host"), row(null, null, null, "unknown")]));
+	const cuda = ["__global__ void blur(const float *in)", "{ host(); }", "template <class T>", "__global__", "__launch_bounds__(256)", "void", "scale(T *x)", "{}", "void host() {}", "__global__ void unknown() {}"].join("\n");
+	assert.deepEqual(placeKernels(kernels, cuda).map((one) => [one.name, one.line, one.value, one.share]),
+		[["blur(float const*, float*, int)", 1, 10, 0.1], ["scale", 7, 50, 0.5]]);
+	const triton = ["@triton.autotune(configs=[])", "@triton.jit", "def softmax_kernel(x):", "    pass", "def host():", "    pass"].join("\n");
+	assert.deepEqual(placeKernels(kernels, triton).map((one) => [one.name, one.line]), [["softmax_kernel", 3]]);
 });
 
 test("the background is stronger for more", () => {
