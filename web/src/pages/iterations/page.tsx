@@ -149,7 +149,7 @@ function Strip({ level, track, at, query, isHost }: { level: Level; track: Track
 
 function Why({ track, level, iteration, query }: { track: number; level: number; iteration: number; query: Query }) {
 	const app = useApp();
-	const asked: Query = { ...query, level: level || null, iteration };
+	const asked: Query = { ...query, track, level: level || null, iteration };
 	const loaded = useAnswer<Explained>(canonical("explain", asked), (signal) => app.source.json<Explained>("explain", asked, signal));
 	const explain = valueOf(loaded)?.explain;
 	return (
