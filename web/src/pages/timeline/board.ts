@@ -6,6 +6,7 @@ import { AXIS, drawTimeline, HEADER, layTracks, LINE, readBands, Spans, topOf, t
 import { amount } from "../../draw/words";
 import type { Query } from "../../protocol/query";
 import type { App } from "../../state/app";
+import { Finer, type Covering } from "../../state/finer";
 
 /** A span that is shown. */
 export interface Shown {
@@ -32,21 +33,25 @@ export function words(span: Shown): string {
 	return `${span.name}; ${facts(span)}`;
 }
 
+/** What plumb answered for a range. Bands come later. */
+interface Part extends Covering {
+	readonly spans: Spans;
+	readonly arrows: Extra["arrows"];
+	bands: Extra["bands"];
+}
+
 /** What is drawn, and what pointers and keys do; without the framework, because it changes with every frame. */
 export class Board {
 	place: Place;
-	spans: Spans | null = null;
 	layout: Layout;
 	/** All of the run: what the strip shows. */
 	whole: Spans | null = null;
 	private readonly waiting: ((spans: Spans) => void)[] = [];
 	readonly extra: Extra;
 	private frame = 0;
-	private timer = 0;
 	private settle = 0;
-	private stop: AbortController | null = null;
 	private readonly ended = new AbortController();
-	private isAskingWhole = false;
+	private readonly finer: Finer<Part>;
 	private drag: { x: number; y: number; time: number; isPan: boolean; place: Place; moved: boolean } | null = null;
 	private readonly cleanup: (() => void)[] = [];
 	readonly range: [number, number];
@@ -64,6 +69,15 @@ export class Board {
 		const m0 = number("m0", NaN), m1 = number("m1", NaN);
 		this.extra = { bands: new Map(), arrows: [], selected: null, measure: m1 > m0 ? [m0, m1] : null, origin: Math.min(0, this.range[0]) };
 		if (this.extra.measure) tell.measure(this.extra.measure);
+		this.finer = new Finer<Part>({
+			all: this.range, isOffline: app().source.isOffline, ask: (range, px, signal) => this.ask(range, px, signal), onError: tell.error,
+			onAnswer: (part) => {
+				if (part.range[0] <= this.range[0] && part.range[1] >= this.range[1]) this.keepWhole(part.spans);
+				this.canvas.dataset["spans"] = String(part.spans.count);
+				this.draw();
+				void this.askBands(part);
+			},
+		});
 		const on = <K extends keyof HTMLElementEventMap>(name: K, act: (event: HTMLElementEventMap[K]) => void) => {
 			canvas.addEventListener(name, act, { passive: false });
 			this.cleanup.push(() => canvas.removeEventListener(name, act));
@@ -84,10 +98,9 @@ export class Board {
 
 	end(): void {
 		for (const act of this.cleanup) act();
-		this.stop?.abort();
+		this.finer.end();
 		this.ended.abort();
 		cancelAnimationFrame(this.frame);
-		clearTimeout(this.timer);
 		clearTimeout(this.settle);
 	}
 
@@ -123,8 +136,9 @@ export class Board {
 		cancelAnimationFrame(this.frame);
 		this.frame = 0;
 		const begin = performance.now();
-		const covers = this.spans && this.spans.range[0] <= this.place.t0 && this.spans.range[1] >= this.place.t1;
-		drawTimeline(this.canvas, this.layout, covers ? this.spans : this.whole ?? this.spans, this.place, PALETTES[this.app().look], this.extra);
+		const part = this.finer.best(this.place.t0, this.place.t1);
+		if (part) Object.assign(this.extra, { arrows: part.arrows, bands: part.bands });
+		drawTimeline(this.canvas, this.layout, part?.spans ?? null, this.place, PALETTES[this.app().look], this.extra);
 		this.tell.place(this.place);
 		this.times.push(performance.now() - begin);
 		if (this.times.length > 600) this.times.shift();
@@ -133,38 +147,21 @@ export class Board {
 	// ---- answers ----
 
 	private need(): void {
-		clearTimeout(this.timer);
-		const wide = this.place.t1 - this.place.t0, width = this.canvas.width, now = this.spans;
-		if (width === 0 || (now && this.app().source.isOffline)) return;
-		if (now && now.range[0] <= this.place.t0 && now.range[1] >= this.place.t1 && (now.px * wide) / (now.range[1] - now.range[0]) >= 0.75 * width) return;
-		this.timer = window.setTimeout(() => void this.ask(), now ? 60 : 0);
+		this.finer.need(this.place.t0, this.place.t1, this.canvas.width);
 	}
 
-	private async ask(): Promise<void> {
-		const wide = this.place.t1 - this.place.t0, around = this.whole ? wide / 2 : 0;
-		const isAll = this.app().source.isOffline; // a page that holds its answers has one
-		const t0 = Math.floor(isAll ? this.range[0] : Math.max(this.range[0], this.place.t0 - around));
-		const t1 = Math.ceil(isAll ? this.range[1] : Math.min(this.range[1], this.place.t1 + around));
-		const px = Math.min(16384, Math.ceil((this.canvas.width * (t1 - t0)) / wide));
-		this.stop?.abort();
-		const stop = (this.stop = new AbortController());
-		try {
-			const source = this.app().source, asked = { ...this.query, t0, t1, px };
-			const [[spans], [arrows]] = await Promise.all([source.tables("timeline/spans", asked, stop.signal), source.tables("timeline/arrows", asked, stop.signal)]);
-			if (stop.signal.aborted || !spans) return;
-			this.spans = new Spans(spans, [t0, t1], px);
-			if (t0 <= this.range[0] && t1 >= this.range[1]) this.keepWhole(this.spans);
-			const number = (name: string, row: number) => arrows?.column(name).number(row) ?? NaN;
-			this.extra.arrows = Array.from({ length: Math.min(20000, arrows?.rows ?? 0) }, (_, row) => ({ fromTrack: number("from_track", row),
-				from: number("from", row), toTrack: number("to_track", row), to: number("to", row) }));
-			this.canvas.dataset["spans"] = String(spans.rows);
-			this.draw();
-			this.need();
-			void this.askBands(asked, stop.signal);
-			void this.askWhole();
-		} catch (error) {
-			if (!stop.signal.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
-		}
+	/** The finest spans of what is visible. */
+	private get spans(): Spans | null {
+		return this.finer.best(this.place.t0, this.place.t1)?.spans ?? null;
+	}
+
+	private async ask([from, to]: [number, number], px: number, signal: AbortSignal): Promise<Part> {
+		const t0 = Math.floor(from), t1 = Math.ceil(to), source = this.app().source, asked = { ...this.query, t0, t1, px };
+		const [[spans], [arrows]] = await Promise.all([source.tables("timeline/spans", asked, signal), source.tables("timeline/arrows", asked, signal)]);
+		if (!spans) throw new Error("the answer has no spans");
+		const number = (name: string, row: number) => arrows?.column(name).number(row) ?? NaN;
+		return { range: [t0, t1], px, spans: new Spans(spans, [t0, t1], px), bands: new Map(), arrows: Array.from({ length: Math.min(20000, arrows?.rows ?? 0) }, (_, row) =>
+			({ fromTrack: number("from_track", row), from: number("from", row), toTrack: number("to_track", row), to: number("to", row) })) };
 	}
 
 	private keepWhole(spans: Spans): void {
@@ -178,28 +175,16 @@ export class Board {
 		return this.whole ? Promise.resolve(this.whole) : new Promise((done) => this.waiting.push(done));
 	}
 
-	/** A link may begin with a part of the run; the strip shows all of it. */
-	private async askWhole(): Promise<void> {
-		if (this.whole || this.isAskingWhole) return;
-		this.isAskingWhole = true;
-		try {
-			const px = Math.max(100, this.canvas.width), [spans] = await this.app().source.tables("timeline/spans", { ...this.query, px }, this.ended.signal);
-			if (spans && !this.whole) this.keepWhole(new Spans(spans, this.range, px));
-		} catch (error) {
-			if (!this.ended.signal.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
-		}
-	}
-
 	/** Iterations come after the first picture: plumb may have to find them first. */
-	private async askBands(asked: Query, stop: AbortSignal): Promise<void> {
+	private async askBands(part: Part): Promise<void> {
 		try {
-			const [bands] = await this.app().source.tables("timeline/bands", asked, stop);
-			if (stop.aborted) return;
-			if (bands) this.extra.bands = readBands(bands);
+			const asked = { ...this.query, t0: part.range[0], t1: part.range[1], px: part.px };
+			const [bands] = await this.app().source.tables("timeline/bands", asked, this.ended.signal);
+			if (bands) part.bands = readBands(bands);
 			this.canvas.dataset["bands"] = String(bands?.rows ?? 0);
 			this.draw();
 		} catch (error) {
-			if (!stop.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
+			if (!this.ended.signal.aborted) this.tell.error(error instanceof Error ? error : new Error(String(error)));
 		}
 	}
 
