@@ -44,7 +44,7 @@ struct plumb_pull_notes {
 	} items[NUMBERS_MAX];
 };
 
-/* A text, and a number behind it; the last has none. */
+/* A text, and the number after it. After the last text there is no number. */
 struct piece {
 	uint32_t bytes;
 	int16_t scale;

@@ -147,8 +147,8 @@ is_known(const struct plumb_python_entry *entry, const struct plumb_python_frame
 	return same_frame(entry, frame) && entry->generation == generation && generation;
 }
 
-/* Reads FRAME at ADDRESS, which would be at ENTRY; *KNOWN: as is_known. False: it is none of the
- * program's. */
+/* Reads FRAME at ADDRESS, and compares it with ENTRY; *KNOWN: as is_known. False: it does not
+ * belong to the program. */
 static inline __attribute__((always_inline)) bool
 next_frame(const struct plumb_python_path *path, const struct plumb_python_entry *entry,
            const void *address, uint32_t generation, struct plumb_python_frame *frame, bool *known)

@@ -57,7 +57,7 @@ struct plumb_reply *
 plumb_answers_reply(struct plumb_answers *answers, const char *name, const char *query);
 /* From now on, what takes long is done in another thread, and the reply meanwhile is
  * PLUMB_REPLY_LATER. Returns a descriptor (eventfd) that can be read when it is time to ask again;
- * -1: there is none, so all is done at once. */
+ * -1: it could not be made, and all is done at once. */
 int plumb_answers_wake(struct plumb_answers *answers);
 struct plumb_reply *plumb_reply_keep(struct plumb_reply *reply);
 void plumb_reply_drop(struct plumb_reply *reply);

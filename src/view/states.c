@@ -192,7 +192,7 @@ add_total(const struct chosen *c, struct plumb_answer *a)
 
 /* ---- which loop ---- */
 
-/* Chooses the level in FOUND. False: there is none. */
+/* Chooses the level in FOUND. False: no loop has it. */
 static bool
 choose(const struct plumb_iterations *found, const struct plumb_states_query *query,
        struct chosen *chosen)

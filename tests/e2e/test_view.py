@@ -2,7 +2,6 @@
 """plumb view: its answers are those of the verbs, and nobody but its own page gets them."""
 import base64
 import csv
-import gzip
 import hashlib
 import html.parser
 import io
@@ -17,7 +16,7 @@ import time
 import urllib.parse
 
 import pytest
-from viewing import BUILD, ENVIRONMENT, ROOT, SCRIPT, STYLE, Viewer, link_plumb, read_tables, verb
+from viewing import BUILD, ENVIRONMENT, ROOT, SCRIPT, STYLE, Viewer, link_plumb, read_tables, recorded, verb
 
 TRAINING = ROOT / "tests/data/h200_training.plumb"
 EXAMPLE = ROOT / "tests/data/h200_example.plumb"
@@ -107,9 +106,7 @@ def test_columns_have_the_rows_of_csv(viewer):
 @pytest.fixture(scope="module")
 def ranks(plumb, tmp_path_factory):
     """A recorded run on two GPUs, in which rank 1 is late."""
-    file = tmp_path_factory.mktemp("ranks") / "ddp.plumb"
-    file.write_bytes(gzip.decompress((ROOT / "tests/data/programs/ddp.plumb.gz").read_bytes()))
-    with Viewer(plumb, file, TRAINING) as running:
+    with Viewer(plumb, recorded("programs/ddp", tmp_path_factory.mktemp("ranks")), TRAINING) as running:
         yield running
 
 
@@ -241,17 +238,11 @@ def test_a_box_in_detail(viewer):
     assert next(v["total"] for v in frame["values"] if v["metric"] == "gpu.time") == boxes["value"][-1]
 
 
-def recorded(name, folder):
-    path = folder / f"{name}.plumb"
-    path.write_bytes(gzip.decompress((ROOT / "tests/data/programs" / f"{name}.plumb.gz").read_bytes()))
-    return path
-
-
 @pytest.fixture(scope="module")
 def compared(plumb, tmp_path_factory):
     """plumb view of two recorded runs of one program."""
     folder = tmp_path_factory.mktemp("compared")
-    files = [recorded(f"hf-train-{name}", folder) for name in ("fault", "healthy")]
+    files = [recorded(f"programs/hf-train-{name}", folder) for name in ("fault", "healthy")]
     with Viewer(plumb, *files) as running:
         running.files = files
         yield running
@@ -299,7 +290,7 @@ def test_boxes_of_two_profiles_are_the_call_paths_of_diff(compared, plumb):
 
 
 def test_what_only_one_profile_has_is_said(plumb, tmp_path):
-    with Viewer(plumb, recorded("compiled-fault", tmp_path), recorded("compiled-healthy", tmp_path)) as two:
+    with Viewer(plumb, recorded("programs/compiled-fault", tmp_path), recorded("programs/compiled-healthy", tmp_path)) as two:
         question = "flame?file=1&against=0&window=loop&width="
         sides = {width: read_tables(two.get(question + width)) for width in ("after", "before", "either")}
         only = {width: {box["name"] for box in columns(tables["flame"]) if box["flags"] & 48 == flag}
@@ -362,7 +353,7 @@ def fused_stacks(file):
 
 def test_a_fused_kernel_opens_all_its_stacks(plumb, tmp_path):
     """Those that the profile has, of each operator that was fused, and no others."""
-    file = recorded("compiled-healthy", tmp_path)
+    file = recorded("programs/compiled-healthy", tmp_path)
     want, have, several = fused_stacks(file), set(), 0
     with Viewer(plumb, file) as one:
         boxes = [box for box in columns(read_tables(one.get("flame?window=all"))["flame"]) if box["flags"] & 4]

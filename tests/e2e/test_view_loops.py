@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What plumb view answers about a loop: the graph of its states, and the critical path of an iteration."""
-import gzip
+import functools
 import json
 
 import pytest
+import viewing
 from viewing import BUILD, ROOT, Viewer, read_tables, verb
 
 PLUMB = BUILD / "plumb"
@@ -12,14 +13,7 @@ KINDS = ["host", "launch", "kernel", "copy", "communication", "gap", "unknown"]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded")
-
-    def unpack(name):
-        path = folder / f"{name.replace('/', '-')}.plumb"
-        if not path.exists():
-            path.write_bytes(gzip.decompress((ROOT / f"tests/data/{name}.plumb.gz").read_bytes()))
-        return path
-    return unpack
+    return functools.partial(viewing.recorded, folder=tmp_path_factory.mktemp("recorded"))
 
 
 def states(viewer, question):

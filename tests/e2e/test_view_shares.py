@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time went: the lanes of plumb view's first page, against what the verbs say."""
-import gzip
+import functools
 
 import pytest
-from viewing import BUILD, ROOT, Viewer, read_tables
+import viewing
+from viewing import BUILD, Viewer, read_tables
 
 PLUMB = BUILD / "plumb"
 PROFILES = ["programs/hf-train-fault", "programs/ddp", "programs/decode-healthy", "resnet/b32", "planted/contention", "cases/loader"]
@@ -11,14 +12,7 @@ PROFILES = ["programs/hf-train-fault", "programs/ddp", "programs/decode-healthy"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("recorded")
-
-    def unpack(name):
-        path = folder / f"{name.replace('/', '-')}.plumb"
-        if not path.exists():
-            path.write_bytes(gzip.decompress((ROOT / f"tests/data/{name}.plumb.gz").read_bytes()))
-        return path
-    return unpack
+    return functools.partial(viewing.recorded, folder=tmp_path_factory.mktemp("recorded"))
 
 
 def lanes(viewer, window):

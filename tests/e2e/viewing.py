@@ -5,6 +5,7 @@
         status, headers, body = viewer.ask("api/1/about")
 """
 import functools
+import gzip
 import http.client
 import json
 import os
@@ -19,6 +20,14 @@ BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
 SCRIPT = 'document.getElementById("plumb").textContent = "\u00e9";\n'
 STYLE = "body { margin: 0 }\n"
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "COLUMNS": "150"}
+
+
+def recorded(name, folder):
+    """A profile of tests/data, in FOLDER."""
+    path = folder / f"{name.replace('/', '-')}.plumb"
+    if not path.exists():
+        path.write_bytes(gzip.decompress((ROOT / f"tests/data/{name}.plumb.gz").read_bytes()))
+    return path
 
 
 def link_plumb(folder):

@@ -24,6 +24,19 @@ def recorded(name, folder):
     return path
 
 
+def check_axe(page):
+    """axe finds nothing that keeps somebody out."""
+    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def check_narrow(page):
+    """At 360 pixels nothing has to be scrolled to the side but tables."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+
+
 class Viewer:
     """plumb view, until it is closed."""
 

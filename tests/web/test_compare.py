@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from web.browser import PLUMB, WEB, recorded
+from web.browser import PLUMB, check_axe, check_narrow, recorded
 from web.test_flame import click_row, said, settled, values_of
 from web.test_pages import TRAIN, loaded, until
 
@@ -125,14 +125,11 @@ def test_compare_is_accessible(open_page, viewers, picture, look):
     page.wait_for_selector("aside caption")
     page.get_by_text("How to read this").click()
     picture(page, f"compare-details-{look}")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
 
 
 def test_compare_in_a_narrow_window(open_page, viewers, picture):
     page = opened(open_page, viewers, "?metric=op.time&width=either", width=360, height=1400)
     picture(page, "compare-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    check_narrow(page)
     assert page.locator("canvas").bounding_box()["height"] >= 140

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from web.browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, check_axe, check_narrow, recorded
 from web.test_pages import loaded, until
 
 TRAIN = "programs/hf-train-healthy"
@@ -24,9 +24,7 @@ def test_accessible(open_page, viewers, picture, show, look):
     loaded(page)
     page.wait_for_selector("table")
     picture(page, f"iterations-{show or 'strip'}-{look}")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
 
 
 @pytest.mark.parametrize("show", PARTS)
@@ -34,8 +32,7 @@ def test_narrow(open_page, viewers, picture, show):
     page = open_page(f"{viewers(PARTS[show])}#1/iterations?show={show}&state=4", width=360, height=640)
     loaded(page)
     picture(page, f"iterations-{show or 'strip'}-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    check_narrow(page)
 
 
 def test_states_are_drawn_and_listed(open_page, viewers):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from web.browser import PLUMB, ROOT, WEB
+from web.browser import PLUMB, ROOT, check_axe
 from web.test_pages import loaded, until
 
 # In a process of its own: the tests of the command line have helpers of the same names.
@@ -77,8 +77,7 @@ def test_roofline_of_one_profile(open_page, viewers, batches, picture, look):
             page.mouse.move(box["x"] + x, box["y"] + y)
             said.add(page.locator("main figcaption").inner_text())
     assert "conv: 5,000 Gflop/s, 8.33 flop/byte; memory limits it" in said and "relu: 200 Gflop/s, 0.250 flop/byte; memory limits it" in said
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    assert page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"] == []
+    check_axe(page)
 
 
 def test_roofline_without_a_known_gpu(open_page, viewers, batches):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from web.browser import BUILD, PLUMB, ROOT, WEB
+from web.browser import BUILD, PLUMB, ROOT, check_axe
 from web.test_pages import TRAIN, loaded, until
 
 MIB = 1 << 20
@@ -172,9 +172,7 @@ def test_it_is_accessible(open_page, viewers, recording, picture, look):
     loaded(page)
     page.get_by_role("application").hover()
     picture(page, f"memory-{look}")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
 
 
 def test_narrow_window(open_page, viewers, recording, picture):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from web.browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, check_axe, check_narrow, recorded
 from web.test_pages import loaded, until
 
 PROFILES = {"training": "programs/hf-train-fault", "inference": "programs/hf-generate-fault", "ranks": "programs/ddp", "loops": "programs/epochs-fault", "traced": "resnet/b32",
@@ -35,13 +35,10 @@ def test_each_kind_of_profile(open_page, viewers, profiles, picture, kind, look)
     page.wait_for_selector(".lanes .stack")
     picture(page, f"overview-{kind}-{look}")
     assert "The run took" in page.inner_text("main") and "undefined" not in page.inner_text("main") and "NaN" not in page.inner_text("main")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
     page.set_viewport_size({"width": 360, "height": 640})
     picture(page, f"overview-{kind}-{look}-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    check_narrow(page)
 
 
 def test_picture_and_numbers_are_the_same(open_page, viewers):

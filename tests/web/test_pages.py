@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from web.browser import PLUMB, ROOT, WEB, recorded
+from web.browser import PLUMB, ROOT, WEB, check_axe, check_narrow, recorded
 
 TRAIN = "programs/hf-train-fault"
 PAGES = {"overview": "Overview", "flame": "Flame", "timeline": "Timeline", "iterations": "Iterations", "kernels": "Kernels", "layers": "Layers"}
@@ -54,9 +54,7 @@ def test_page_is_accessible(open_page, viewers, picture, name, look):
     page = open_page(f"{viewers(TRAIN)}#1/{name}", look, bypass_csp=True)
     loaded(page)
     picture(page, f"{name}-{look}")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
     assert page.get_by_role("link", name=PAGES[name], exact=True).get_attribute("aria-current") == "page"
 
 
@@ -66,8 +64,7 @@ def test_narrow_window(open_page, viewers, picture, name):
     page = open_page(f"{viewers(TRAIN)}#1/{name}", width=360, height=640)
     loaded(page)
     picture(page, f"{name}-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    check_narrow(page)
 
 
 def test_pages_by_keys_and_back(open_page, viewers):
@@ -317,8 +314,7 @@ def test_two_profiles_are_compared(open_page, viewers, folder, picture, look):
     assert page.locator("tbody th .plain, tbody th span").first.inner_text() == greatest["name"]
     assert said["host"]["rows"][0]["name"] in page.inner_text("main")
     assert "iteration.time 58.5 ms → 29.1 ms: −29.3 ms, −50.2 % (−52.3 to −47.9)" in page.inner_text("main")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    assert page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"] == []
+    check_axe(page)
 
 
 def test_one_profile_cannot_be_compared(open_page, viewers):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from web.browser import PLUMB, WEB, recorded
+from web.browser import PLUMB, check_axe, check_narrow, recorded
 from web.test_flame import values_of
 from web.test_pages import TRAIN, loaded, until
 
@@ -27,17 +27,14 @@ def test_ranks_are_accessible(open_page, viewers, picture, look):
     page = open_page(f"{viewers(DDP)}#1/ranks", look, bypass_csp=True)
     loaded(page)
     picture(page, f"ranks-{look}")
-    page.evaluate((WEB / "node_modules/axe-core/axe.min.js").read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    check_axe(page)
 
 
 def test_ranks_in_a_narrow_window(open_page, viewers, picture):
     page = open_page(f"{viewers(DDP)}#1/ranks", width=360, height=640)
     loaded(page)
     picture(page, "ranks-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    check_narrow(page)
 
 
 def test_bars_have_one_scale_and_say_who_is_late(open_page, viewers):

@@ -149,7 +149,7 @@ add_visit(struct plumb_graph_state *state, int64_t ns)
 		state->most_ns = ns;
 }
 
-/* Adds KERNEL, which stands at place AT of the states. FIRST: of its iteration. */
+/* Adds KERNEL, number AT of the states' kernels. FIRST: it is the first of its iteration. */
 static void
 add_kernel(struct finder *f, struct plumb_state_graph *graph, uint32_t at,
            const struct plumb_iteration_kernel *kernel, bool first)

@@ -217,8 +217,8 @@ raise_peak(struct plumb_record_memory_pool *pool, uint64_t bytes)
 	return peak;
 }
 
-/* Adds BYTES, negative for a free, to what is live in OF, after SHARE (NULL: there is none) was
- * brought up to date with the peak. CHANGE is the change that does it. False: it cannot be. */
+/* Adds BYTES (negative for a free) to what is live in OF. Before that, it brings SHARE, if it is
+ * not NULL, up to date with the peak. CHANGE is the change that does it. False: it cannot be. */
 static bool
 change_live(const struct pool *of, struct plumb_record_memory *share, int64_t bytes,
             const struct plumb_memory_change *change)

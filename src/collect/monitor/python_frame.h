@@ -30,7 +30,7 @@ plumb_python_lasti(const struct plumb_python_path *path, const char *frame, uint
 	return (int64_t)plumb_python_int(frame, path->instruction) * path->scale;
 }
 
-/* Whether FRAME is none of the program's but the interpreter's own. */
+/* Whether FRAME belongs to the interpreter, not to the program. */
 static inline bool
 plumb_python_is_internal(const struct plumb_python_path *path, const char *frame)
 {

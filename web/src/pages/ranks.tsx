@@ -21,7 +21,7 @@ const number = (row: Row, name: string): number | null => (typeof row[name] === 
 
 /** The parts of a rank's time, in the order of the bar. They add up to all of it. */
 const SPLIT: [string, string, string][] = [
-	["computing", "computing", "computing"], ["hidden", "hidden", "computing, and communication behind it"], ["exposed", "communication", "communication that nothing hides"],
+	["computing", "computing", "computing"], ["hidden", "hidden", "computing while it communicates"], ["exposed", "communication", "communication that nothing hides"],
 	["waiting", "waiting for others", "waiting for other ranks"], ["copies", "copies", "copies"], ["idle", "idle", "idle"],
 ];
 
