@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page Layers: the standard tables A1 to A15, each with its figure.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { amount, fileName, percent, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { JsonTable, Tables } from "../../protocol/types";
@@ -61,9 +61,16 @@ function csvRows(tables: Tables | null, kind: string) {
 
 /** A number that takes the place of what plumb knows of the GPU. */
 function Limit({ label, name }: { label: string; name: "peak" | "bandwidth" }) {
-	const app = useApp();
-	return <label class="choice"><span>{label}</span><input type="number" min="1" step="1" size={7} value={app.state.values[name] ?? ""} placeholder="known"
-		onChange={(event) => app.set({ [name]: /^[1-9]\d*$/.test(event.currentTarget.value) ? event.currentTarget.value : null }, true)} /></label>;
+	const app = useApp(), held = app.state.values[name] ?? "";
+	const [text, setText] = useState(held); // what is being typed stays when an answer comes
+	useEffect(() => setText(held), [held]);
+	const take = (typed: string) => {
+		const value = /^[1-9]\d*$/.test(typed) ? typed : "";
+		setText(value);
+		app.set({ [name]: value || null }, true);
+	};
+	return <label class="choice"><span>{label}</span><input type="number" min="1" step="1" size={7} value={text} placeholder="known"
+		onInput={(event) => setText(event.currentTarget.value)} onChange={(event) => take(event.currentTarget.value)} /></label>;
 }
 
 function Shown({ tables, table, several }: { tables: Tables; table: JsonTable; several: preact.JSX.Element | null }) {
