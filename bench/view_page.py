@@ -29,8 +29,8 @@ from browser import PLUMB, Viewer
 
 FRAMES = """() => { window.frames_ = []; let last = performance.now();
     const step = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(step); }; requestAnimationFrame(step); }"""
-DRAWN = {"flame": "document.querySelector('.chart canvas')?.plumbTimes?.length && !document.querySelector('[aria-busy=true]')",
-         "timeline": "document.querySelector('.lanes')?.dataset.spans > 0"}
+FLAME = "document.querySelector('.chart canvas')?.plumbTimes?.length && !document.querySelector('[aria-busy=true]')"
+DRAWN = {"flame": FLAME, "compare": FLAME, "timeline": "document.querySelector('.lanes')?.dataset.spans > 0"}
 
 
 def row(what, times):

@@ -26,7 +26,7 @@ import threading
 import time
 import zipfile
 
-from view_page import FRAMES, ROOT, sync_playwright
+from view_page import DRAWN, FRAMES, ROOT, sync_playwright
 
 from browser import PLUMB, Viewer
 
@@ -129,7 +129,7 @@ class Plumb:
     def open(self, page, _):
         self.viewer = Viewer(self.profile)
         page.goto(f"{self.viewer.url}#1/{self.page}")
-        until(page, "document.querySelector('canvas')?.plumbTimes?.length && !document.querySelector('[aria-busy=true]')")
+        until(page, DRAWN[self.page])
 
     def close(self):
         self.viewer.close()
