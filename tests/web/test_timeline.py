@@ -55,6 +55,11 @@ def test_drag_measures_and_sums(open_page, viewers, trace, picture):
     until(page, "!location.hash.includes('m1=')")
 
 
+def settles(page, name, expected):
+    """Waits until the address has the value: on a busy machine it also has those on the way there."""
+    until(page, f"Math.abs(new URLSearchParams(location.hash.split('?')[1]).get('{name}') - {expected}) <= {expected} * 0.02")
+
+
 def test_the_strip_moves_and_cuts_the_visible_part(open_page, viewers, trace):
     page = timeline(open_page, viewers(trace))
     window = page.get_by_role("slider", name="The visible part of the run")
@@ -64,7 +69,7 @@ def test_the_strip_moves_and_cuts_the_visible_part(open_page, viewers, trace):
     page.mouse.down()
     page.mouse.move(strip["x"] + strip["width"] / 2, strip["y"] + 20, steps=4)  # the right end goes to the middle
     page.mouse.up()
-    until(page, "location.hash.includes('t1=')")
+    settles(page, "t1", end / 2)
     values = values_of(page)
     assert (int(values["t0"]), int(values["t1"])) == (0, pytest.approx(end / 2, rel=0.02))
     box = window.bounding_box()
@@ -72,7 +77,7 @@ def test_the_strip_moves_and_cuts_the_visible_part(open_page, viewers, trace):
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2 + strip["width"] / 4, box["y"] + 20, steps=4)
     page.mouse.up()
-    until(page, "!location.hash.includes('t0=0&')")
+    settles(page, "t0", end / 4)
     moved = values_of(page)
     assert int(moved["t1"]) - int(moved["t0"]) == pytest.approx(end / 2, rel=0.02)
     assert int(moved["t0"]) == pytest.approx(end / 4, rel=0.05)
