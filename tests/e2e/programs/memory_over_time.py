@@ -37,4 +37,5 @@ for _ in range(20):
         free(block)
         time.sleep(0.001)
     report(*plan(MIB))  # @history
+time.sleep(0.05)  # The chart ends with what is left.
 print(peak, used, reserved)
