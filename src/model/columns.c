@@ -286,6 +286,53 @@ static const struct plumb_row_column code_objects_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_code_function
+static const struct plumb_row_column code_functions_columns[] = {
+	{ ID("code_object", object, CODE_OBJECTS), .key = true },
+	{ CELL("name", TEXT, name), .key = true },
+	{ CELL("architecture", TEXT, architecture) },
+	{ CELL("is_kernel", BITS, is_kernel) },
+	{ CELL("bytes", INT, bytes) },
+	{ CELL("registers", INT, registers) },
+	{ CELL("stack_bytes", INT, stack_bytes) },
+	{ CELL("shared_bytes", INT, shared_bytes) },
+	{ CELL("text", BLOB, text) },
+};
+#undef ROW
+
+#define ROW struct plumb_code_reference
+static const struct plumb_row_column code_references_columns[] = {
+	{ ID("code_function", function, CODE_FUNCTIONS), .order = 1 },
+	{ CELL("offset", AMOUNT, offset), .order = 2 },
+	{ CELL("name", TEXT, name) },
+};
+#undef ROW
+
+#define ROW struct plumb_code_line
+static const struct plumb_row_column code_lines_columns[] = {
+	{ ID("code_function", function, CODE_FUNCTIONS), .order = 1 },
+	{ CELL("offset", AMOUNT, offset), .order = 2 },
+	{ CELL("depth", BITS, depth), .order = 3 },
+	{ CELL("file", TEXT, file) },
+	{ CELL("line", LINE, line) },
+	{ CELL("inlined", TEXT, inlined) },
+};
+#undef ROW
+
+#define ROW struct plumb_code_sample
+static const struct plumb_row_column code_samples_columns[] = {
+	{ ID("code_function", function, CODE_FUNCTIONS), .order = 1 },
+	{ CELL("offset", AMOUNT, offset), .order = 2 },
+	{ ID_OR_NONE("process", process, PROCESSES), .order = 3 },
+	{ ID_OR_NONE("device", device, DEVICES), .order = 4 },
+	{ CELL("reason", TEXT, reason) },
+	{ CELL("issued", BITS, issued) },
+	{ ID_OR_NONE("context", context, CONTEXTS), .order = 5 },
+	{ CELL("launch_ns", INT, launch_ns), .order = 6 },
+	{ CELL("count", COUNT, count) },
+};
+#undef ROW
+
 #define ROW struct plumb_series_bin
 static const struct plumb_row_column series_columns[] = {
 	{ ID_OR_NONE("device", device, DEVICES), .order = 1 },

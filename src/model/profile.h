@@ -235,13 +235,61 @@ struct plumb_finding {
 	uint32_t window;   /* string: the name of the window that it is of (window.h) */
 };
 
-/* A file that code was loaded from. A native frame's `file` is its build id, else its path. */
+/* Code that was loaded: a file of the host's code, which a native frame's `file` names by its
+ * build id, else by its path; or a module of GPU code, which HASH identifies in all processes and
+ * runs. */
 struct plumb_code_object {
 	uint32_t process;
-	uint32_t kind;           /* string: "elf" */
+	uint32_t kind;           /* string: "elf"; of GPU code: "cubin" */
 	uint32_t path, build_id; /* strings; the build id in hexadecimal or PLUMB_NONE */
-	uint32_t hash;           /* string or PLUMB_NONE */
+	uint32_t hash;           /* string: SHA-256 of the content in hexadecimal, or PLUMB_NONE */
 	int64_t bytes;
+};
+
+/* A function of a module of GPU code that samples met, or that such a function calls. An offset in
+ * it counts bytes from its first instruction. */
+struct plumb_code_function {
+	uint32_t object;       /* code object */
+	uint32_t name;         /* string: mangled */
+	uint32_t architecture; /* string: "sm_90" */
+	uint32_t is_kernel;    /* 1, else 0: a function that kernels call */
+	int64_t bytes;         /* of its machine code */
+	/* What its module says of one thread or block; PLUMB_UNKNOWN */
+	int64_t registers, stack_bytes, shared_bytes;
+	struct plumb_blob text; /* the machine code; no data: not kept, the ledger says why */
+};
+
+/* The code at OFFSET has the address of NAME, which the loader puts there: a function that it
+ * calls, or a variable. */
+struct plumb_code_reference {
+	uint32_t function; /* code function */
+	uint32_t name;     /* string: mangled */
+	int64_t offset;
+};
+
+/* Where the code from OFFSET to the next row's offset of the same function was written. Rows with
+ * one offset are a chain: DEPTH 0 is the innermost line, 1 the line of the call that was inlined
+ * there, and so on. */
+struct plumb_code_line {
+	uint32_t function; /* code function */
+	uint32_t depth;
+	int64_t offset;
+	uint32_t file;    /* string or PLUMB_NONE */
+	uint32_t line;    /* 0: unknown */
+	uint32_t inlined; /* string: the function that was inlined, mangled; or PLUMB_NONE */
+};
+
+/* Samples of program counters of a device's warps, put together. Without a launch they belong to
+ * the code and not to a context. */
+struct plumb_code_sample {
+	uint32_t function; /* code function */
+	uint32_t process, device;
+	uint32_t reason; /* string: why the warp stood there, in the vendor's word without prefix */
+	uint32_t issued; /* 1: the scheduler issued another warp meanwhile, 0: it issued none */
+	uint32_t context; /* of the launch, where sampling was serialised; else PLUMB_NONE */
+	int64_t offset;
+	int64_t launch_ns; /* when that launch began; PLUMB_UNKNOWN */
+	uint64_t count;
 };
 
 /* Newest GPU work of a device, ascending by start. */
@@ -414,6 +462,14 @@ struct plumb_run {
 	T(ENVIRONMENT, "environment", struct plumb_environment_row, environment)                   \
 	T(FINDINGS, "findings", struct plumb_finding, findings)                                    \
 	T(CODE_OBJECTS, "code_objects", struct plumb_code_object, code_objects)                    \
+	T(CODE_FUNCTIONS, "code_functions", struct plumb_code_function, code_functions,            \
+	  .since = 5, .may_lack = true)                                                            \
+	T(CODE_REFERENCES, "code_references", struct plumb_code_reference, code_references,        \
+	  .since = 5, .may_lack = true)                                                            \
+	T(CODE_LINES, "code_lines", struct plumb_code_line, code_lines, .since = 5,                \
+	  .may_lack = true)                                                                        \
+	T(CODE_SAMPLES, "code_samples", struct plumb_code_sample, code_samples, .since = 5,        \
+	  .may_lack = true)                                                                        \
 	T(SERIES, "series", struct plumb_series_bin, series)                                       \
 	T(MEMORY, "memory", struct plumb_memory, memory, .since = 2)                               \
 	T(MEMORY_SERIES, "memory_series", struct plumb_memory_series_bin, memory_series,           \

@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "isa/lines.h"
 #include "model/generated.h"
-#include "settle/gpu_lines.h"
 #include "settle/settle_private.h"
 
 #define SECTION_MAX (64u << 10) /* the collector keeps no larger section */

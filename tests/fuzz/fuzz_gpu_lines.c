@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "settle/gpu_lines.h"
+#include "isa/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

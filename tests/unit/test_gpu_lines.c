@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "settle/gpu_lines.h"
+#include "isa/lines.h"
 
 /* The compiler runs in the repository's root. */
 #define INCLUDE_FILE(name, path)                                                                   \

@@ -10,8 +10,8 @@
  *
  * The sections may hold anything. What cannot be read is left out.
  */
-#ifndef PLUMB_SETTLE_GPU_LINES_H
-#define PLUMB_SETTLE_GPU_LINES_H
+#ifndef PLUMB_ISA_LINES_H
+#define PLUMB_ISA_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

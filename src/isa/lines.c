@@ -12,7 +12,7 @@
  *   13.2) count the rows of each function from 1. libdw takes the number for one of the whole
  *   table.
  */
-#include "settle/gpu_lines.h"
+#include "isa/lines.h"
 
 #include <elf.h>
 #include <elfutils/libdw.h>
