@@ -19,8 +19,8 @@
  *	        at most N are left. What returns in order has the same ORDER, so a wait for N
  *	        releases all but the youngest N.
  *	Intel   tokens $0…$31 (`{$t}` raises one, `{$t.dst}` and `{$t.src}` wait for
- *	        RESULT and SOURCES), and pipes: each instruction of an in-order pipe raises the pipe's counter, and `{F@n}`
- *	        waits until at most n - 1 are left in F.
+ *	        RESULT and SOURCES), and pipes: each instruction of an in-order pipe raises the
+ *	        pipe's counter, and `{F@n}` waits until at most n - 1 are left in F.
  *
  * docs/folders/isa.md works examples of each.
  */
