@@ -127,7 +127,7 @@ struct plumb_wait_for {
 #define PLUMB_INSN_REGS 8 /* at most so many ranges are read, or written */
 #define PLUMB_INSN_SIGNALS 2
 #define PLUMB_INSN_WAITS 4
-#define PLUMB_COUNTERS 64
+#define PLUMB_INSN_COUNTERS 64
 #define PLUMB_INSN_ALWAYS 0xffff
 
 /* Widths of accesses are bytes of a lane. */

@@ -4,7 +4,7 @@
  * instructions that made them wait, with a share each.
  *
  *	struct plumb_slice_input input = { .functions = functions, .function_count = n, … };
- *	struct plumb_slice slice;
+ *	struct plumb_sliced slice;
  *	if (plumb_slice_make(&input, &slice, &error) < 0) …
  *	… slice.stalls[i].causes[j] …
  *	plumb_slice_free(&slice);
@@ -161,7 +161,7 @@ struct plumb_slice_factors {
 };
 
 #define PLUMB_CHAIN_MOST 16
-struct plumb_cause {
+struct plumb_stall_cause {
 	enum plumb_cause_kind kind;
 	const struct plumb_named_cause *named; /* NULL: nothing of the catalogue fits */
 	bool has_place;
@@ -183,15 +183,15 @@ struct plumb_cause {
 
 struct plumb_stall {
 	struct plumb_slice_place place;
-	uint16_t reason;            /* enum plumb_stall_reason */
-	uint8_t class;              /* enum plumb_stall_class */
-	uint64_t samples;           /* no warp of the scheduler issued: exposed */
-	uint64_t hidden;            /* another one issued */
-	struct plumb_cause *causes; /* greatest first */
+	uint16_t reason;                  /* enum plumb_stall_reason */
+	uint8_t class;                    /* enum plumb_stall_class */
+	uint64_t samples;                 /* no warp of the scheduler issued: exposed */
+	uint64_t hidden;                  /* another one issued */
+	struct plumb_stall_cause *causes; /* greatest first */
 	uint32_t cause_count;
 };
 
-struct plumb_slice {
+struct plumb_sliced {
 	struct plumb_stall *stalls; /* most samples first */
 	uint32_t stall_count;
 	uint64_t samples; /* of the kernel: all, exposed and hidden, issued too */
@@ -205,9 +205,9 @@ struct plumb_slice {
 };
 
 /* PLUMB_ESYSTEM: no memory. PLUMB_EEMPTY: no instruction. */
-int plumb_slice_make(const struct plumb_slice_input *input, struct plumb_slice *slice,
+int plumb_slice_make(const struct plumb_slice_input *input, struct plumb_sliced *slice,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
-void plumb_slice_free(struct plumb_slice *slice);
+void plumb_slice_free(struct plumb_sliced *slice);
 
 /* For --annotate: the instructions that INSN of FUNCTION may wait for, after pruning. Returns how
  * many; writes at most MOST. */
@@ -218,7 +218,7 @@ struct plumb_slice_edge {
 	uint8_t counter;
 	bool proved;
 };
-uint32_t plumb_slice_edges(const struct plumb_slice *slice, struct plumb_slice_place to,
+uint32_t plumb_slice_edges(const struct plumb_sliced *slice, struct plumb_slice_place to,
                            struct plumb_slice_edge *edges, uint32_t most);
 
 #endif
