@@ -10,6 +10,7 @@ import type { JsonTable } from "../protocol/types";
 import { common, useAnswer, useApp, valueOf } from "../state/app";
 import { Choice, CsvButton, Switches, Waiting } from "../shell/parts";
 import { Filter } from "../shell/filter";
+import { useMarks } from "../shell/marks";
 import { register } from "../shell/registry";
 import { orderRows, Table, type Cell, type TableColumn } from "../shell/table";
 
@@ -289,7 +290,7 @@ function HolderRows({ table, device, by, moment, note }: { table: JsonTable; dev
 	const value = moment === "peak" ? "held" : "live", share = moment === "peak" ? "share" : "live_share";
 	const whole = moment === "peak" ? device.peak : device.live;
 	const sort = app.state.values["sort"] ?? `-${value}`, filter = app.state.values["filter"] ?? "";
-	const cells = useMemo(() => reader(table), [table]);
+	const cells = useMemo(() => reader(table), [table]), marks = useMarks(app.state.values["file"]);
 	// What holds nothing at this moment is no holder.
 	const rows = useMemo(() => table.rows.flatMap((_, row) => (cells(row, value) === 0 ? [] : [row])), [table, value]);
 	const most = rows.reduce((max, row) => Math.max(max, Number(cells(row, share) ?? 0)), 0);
@@ -317,8 +318,13 @@ function HolderRows({ table, device, by, moment, note }: { table: JsonTable; dev
 			{" "}{amount(sum, "byte")}{whole ? ` (${percent(sum / whole)})` : ""}. Bytes count for who allocated them. {note ? `In this page, ${note}.` : ""}
 		</p>
 		{rows.length === 0 ? <p class="notice">{moment === "end" ? "Nothing lives at the end: all that was allocated was freed." : "Nothing was held at the peak."}</p>
-			: <Table label={`Who holds memory, by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open} />}
+			: <Table label={`Who holds memory, by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open}
+				found={(index) => marks.row(by, placeOf(cells, rows[index] as number))} />}
 	</>;
+}
+
+function placeOf(cells: (row: number, name: string) => Cell, row: number): { name: string | null; file: string | null; line: number | null } {
+	return { name: cells(row, "name") as string | null, file: cells(row, "file") as string | null, line: cells(row, "line") as number | null };
 }
 
 function placeWords(cells: (row: number, name: string) => Cell, row: number, by: By): string {
