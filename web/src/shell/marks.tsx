@@ -17,7 +17,7 @@ export interface Place {
 
 const NONE: readonly Finding[] = [];
 const listOf = <T,>(value: unknown): T[] => (Array.isArray(value) ? (value as T[]) : []);
-const GPU = ["kernel", "copy", "memset"];
+const GPU = ["kernel", "copy", "set"];
 
 /** What the findings are about: the frame that each names, its line of your code, and the kernels that its evidence lists by name. */
 export class Marks {

@@ -159,7 +159,7 @@ function Why({ track, level, iteration, query }: { track: number; level: number;
 			{loaded.state === "error" && <p>{loaded.error.message}</p>}
 			{explain?.iteration === iteration && <>
 				<p>{amount(explain.ns, "ns")}; the median iteration ({amount(explain.median_iteration, null)}) takes {amount(explain.median_ns, "ns")}. The differences, the largest first:</p>
-				<ol class="findings">{explain.rows.map((row, index) => <li key={index}><FindingMark found={marks.row("kernel", { name: row.name })} />{visible(row.text)}{row.name && <>{" "}
+				<ol class="findings">{explain.rows.map((row, index) => <li key={index}>{visible(row.text)}{row.name && <>{" "}<FindingMark found={marks.row("kernel", { name: row.name })} />
 					<a href={app.link("flame", { search: row.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>flame</a></>}</li>)}</ol>
 				{explain.rows.length === 0 && <p>It does not differ.</p>}
 			</>}

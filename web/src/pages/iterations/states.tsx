@@ -233,7 +233,7 @@ function Picture({ graph, picked, found, onOpen }: { graph: Graph; picked: numbe
 							{found[number]?.length ? <path class="found" d={`M${width - 11} 1H${width - 1}V11z`} fill={palette.mark} /> : null}
 							{!isEdge && <rect x={1} y={height - 7} width={Math.max(1, state.share * (width - 2))} height={6} fill={fill} />}
 							<text x={isEdge ? width / 2 : 8} y={isEdge ? 17 : 17} text-anchor={isEdge ? "middle" : "start"} fill={palette.text} font-size="12">
-								{isEdge ? titleOf(graph, number) : fit(titleOf(graph, number), WIDTH - 12)}</text>
+								{isEdge ? titleOf(graph, number) : fit(titleOf(graph, number), WIDTH - (found[number]?.length ? 22 : 12))}</text>
 							{!isEdge && <text x={8} y={33} fill={palette.quiet} font-size="11">
 								{Number.isNaN(state.kernels) ? "" : `${amount(state.kernels, null)} × `}{often(state.perIteration)}/iteration, {amount(state.iterationNs, "ns")}, {percent(state.share)}</text>}
 						</g>
@@ -269,7 +269,7 @@ function Details({ graph, state, marks }: { graph: Graph; state: number; marks: 
 			<p class="row"><strong>{titleOf(graph, state)}</strong><button type="button" aria-label="Close the details" onClick={() => app.set({ state: null })}>×</button></p>
 			{one.kind === "segment" && <p>{often(one.perIteration)} times an iteration; a visit takes {amount(one.minNs, "ns")} to {amount(one.maxNs, "ns")}.
 				{" "}Between its {graph.of} nothing of the loop runs for {amount(one.waitNs / one.count, "ns")} on average.</p>}
-			{kernels.length > 0 && <ol class="findings">{kernels.map((kernel, index) => <li key={index} title={visible(kernel.name)}><FindingMark found={ofItem(graph, marks, kernel.name)} />{short(visible(kernel.name))}: {amount(kernel.meanNs, "ns")}{" "}
+			{kernels.length > 0 && <ol class="findings">{kernels.map((kernel, index) => <li key={index} title={visible(kernel.name)}>{short(visible(kernel.name))}: {amount(kernel.meanNs, "ns")}{" "}<FindingMark found={ofItem(graph, marks, kernel.name)} />
 				<a href={app.link("flame", { search: `^${kernel.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`.slice(0, 400) })}>flame</a></li>)}</ol>}
 			<p>What comes next:</p>
 			<ul class="findings">{graph.ways.filter((way) => way.from === state).map((way) => <li key={way.to}>{wayWords(graph, way)}</li>)}</ul>
