@@ -46,6 +46,7 @@ write_frame(struct plumb_json *json, const struct plumb_profile *p, uint32_t con
 	}
 	frame = plumb_context_frame(p, context);
 	plumb_json_object(json);
+	plumb_json_key_quantity(json, "id", p->contexts[context].frame);
 	plumb_json_key_text(json, "kind", plumb_frame_kind_names[frame->kind]);
 	plumb_json_key_text(json, "name", plumb_frame_label(p, p->contexts[context].frame));
 	plumb_json_key_text(json, "file", plumb_text(p, frame->file));

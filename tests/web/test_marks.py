@@ -86,8 +86,12 @@ def test_lines_are_those_of_the_findings(open_page, viewers, folder):
     said = findings_of(recorded(TRAIN, folder))
     assert name == "<module>" and title.startswith(f"{sum(one['window'] == 'loop' for one in said)} findings: ") and title.endswith("and 6 more")
     page.goto(f"{viewers(TRAIN)}#1/kernels?by=line&window=startup&metric=cpu.time")
-    until(page, "document.querySelector('a.found')?.title.startsWith('finding: start-up')")
-    assert all(finding.startswith("startup-") for _, _, finding in marked(page))
+    page.wait_for_selector("tr:has(a.found[title^='finding: start-up']):has(td[title$='hf_train.py:8'])")
+    rows = json.loads(subprocess.run([PLUMB, "report", "--json", "--by", "line", "--top", "0", "--window", "startup", "--metric", "cpu.time", recorded(TRAIN, folder)],
+                                     capture_output=True, check=True).stdout)["rows"]
+    until(page, f"document.querySelector('.table table').getAttribute('aria-rowcount') === '{len(rows) + 1}'")
+    # The line that imports, and the innermost one, which the finding's path ends in.
+    assert kinds(page) == {"<module>": ["startup-imports"], "_handle_fromlist": ["startup-imports"]} and len(marked(page)) == 2
 
 
 def test_kernels_that_the_evidence_lists(open_page, viewers, folder):
@@ -129,6 +133,32 @@ def test_waits_of_ranks(open_page, viewers):
     assert page.locator("a.found").count() == 1 and waits.locator("tbody tr").count() > 1
     assert re.match(r"rank 0\s+rank 1\s+AllReduce", row.inner_text())
     assert page.get_by_role("list", name="Findings about late ranks").get_by_role("link", name="Show it in the flame graph").count() == 1
+
+
+def test_boxes_of_the_flame_graph(open_page, viewers, folder):
+    """Their words and the table of boxes name the finding."""
+    page = opened(open_page, viewers(TRAIN), "flame?as=table")
+    page.wait_for_selector("a.found")
+    said = {one["id"]: one for one in findings_of(recorded(TRAIN, folder)) if one["window"] == "loop"}
+    rows = set()
+    while True:  # only rows that are seen are there
+        rows |= set(marked(page))
+        if not page.locator(".table").evaluate("one => { const before = one.scrollTop; one.scrollTop += 3000; return one.scrollTop > before; }"):
+            break
+        page.wait_for_timeout(100)
+    assert all(name.split(" (")[0] == said[finding]["frame"]["name"] for name, _, finding in rows)
+    boxes = answer(viewers(TRAIN), "flame", "px=1280")["tables"][0]
+    flags = [column["name"] for column in boxes["columns"]].index("flags")
+    assert len(rows) == sum(row[flags] & 1 for row in boxes["rows"]) == 7
+    page.goto(f"{viewers(TRAIN)}#1/kernels")
+    page.wait_for_selector("a.found")
+    title = page.locator("a.found").first.get_attribute("title")
+    page.locator("a.found").first.click()
+    page.wait_for_selector("aside .findings")
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    until(page, f"document.querySelector('[role=status]').innerText.includes({json.dumps(title)})")
 
 
 # ---- iterations ----
@@ -201,7 +231,7 @@ def test_spans(open_page, viewers, folder, profile, look):
     page.on("request", lambda request: "timeline/spans" in request.url and asked.append(request.url.partition("?")[2].replace("format=columns", "")))
     findings = findings_of(recorded(profile, folder))
     page.goto(f"{viewers(profile)}#1/timeline")
-    loaded(page)
+    page.wait_for_selector("canvas.lanes")
     until(page, "Number(document.querySelector('canvas.lanes').dataset.found) > 0")
     expected, all_spans = expected_spans(viewers(profile), asked[0], findings)
     assert page.locator("canvas.lanes").get_attribute("data-found") == str(expected) and 0 < expected < all_spans
@@ -231,7 +261,7 @@ def test_the_mark_is_drawn(open_page, viewers):
         if not keeps:
             page.route("**/api/1/findings*", lambda route: route.fulfill(json={"findings": []}))
         page.goto(f"{viewers(COPIES)}#1/timeline")
-        loaded(page)
+        page.wait_for_selector("canvas.lanes")
         until(page, "document.querySelector('canvas.lanes').dataset.found !== undefined && document.querySelector('canvas.lanes').dataset.bands !== undefined")
         if keeps:
             until(page, "document.querySelector('canvas.lanes').dataset.found !== '0'")

@@ -53,7 +53,7 @@ export interface Finding {
 	evidence: Record<string, unknown>;
 	context: string[];
 	/** What the path ends in; null: it is about no path. */
-	frame: Known<{ kind: string; name: string; file: Known<string>; line: Known<number>; context: number }>;
+	frame: Known<{ id: number; kind: string; name: string; file: Known<string>; line: Known<number>; context: number }>;
 }
 
 export interface LedgerRow {

@@ -32,6 +32,7 @@ export class Marks {
 		if (frame) {
 			const kind = GPU.includes(frame.kind) ? "kernel" : frame.kind, { name, file, line } = frame;
 			this.add(`context ${frame.context}`, finding);
+			this.add(`frame ${frame.id}`, finding);
 			this.add(kind === "python" ? `python ${file} ${name}` : `${kind} ${name}`, finding);
 			if (kind === "python" && file && line) this.add(`line ${file}:${line}`, finding);
 			// It is about all calls of a kernel or operator, wherever they are.
@@ -68,6 +69,11 @@ export class Marks {
 	/** Of a layer of a model: a module, an operator or a range. */
 	layer(name: string): readonly Finding[] {
 		return ["module", "operator", "range"].map((kind) => this.row(kind, { name })).find((found) => found.length) ?? NONE;
+	}
+
+	/** Of a frame, by its number. */
+	frame(id: number): readonly Finding[] {
+		return this.places.get(`frame ${id}`) ?? NONE;
 	}
 
 	/** Of a span: of its own place among the calls, or of all calls of its name. */

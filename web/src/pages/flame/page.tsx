@@ -7,6 +7,7 @@ import { amount, percent } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import { common, useApp, useAnswer, type App } from "../../state/app";
 import { CsvButton, Switches, Trouble } from "../../shell/parts";
+import { useMarks } from "../../shell/marks";
 import { register } from "../../shell/registry";
 import { Chart, type Chosen } from "./chart";
 import { Details } from "./details";
@@ -159,12 +160,13 @@ function Frames({ query }: { query: Query }) {
 		if (!boxes || !total) throw new Error("the answer has no flame graph");
 		return new Flame(boxes, total, [0, 1], 16384);
 	});
+	const marks = useMarks(query["file"]);
 	const roots = useMemo(() => loaded.state === "ready" ? Array.from({ length: loaded.value.start[1] ?? 0 }, (_, box) => box) : [], [loaded]);
 	if (loaded.state === "error") return <Trouble error={loaded.error} />;
 	if (loaded.state === "loading") return <p class="notice" aria-busy="true">Loading…</p>;
 	return <>
 		<p class="notice">Choose a frame: its callers and callees are shown.</p>
-		<BoxTable flame={loaded.value} only={roots} onOpen={(box) => app.set({ of: loaded.value.frame[box] as number }, true)} />
+		<BoxTable flame={loaded.value} only={roots} marks={marks} onOpen={(box) => app.set({ of: loaded.value.frame[box] as number }, true)} />
 	</>;
 }
 
