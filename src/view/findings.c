@@ -33,7 +33,7 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 	free(path);
 }
 
-/* What CONTEXT ends in, which pages find in their rows: labels of a path do not say what they are. */
+/* What CONTEXT ends in, which pages find in their rows: the labels of a path have no kinds. */
 static void
 write_frame(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
 {
