@@ -52,7 +52,7 @@ extend_paths(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base,
 		const struct plumb_flame_node *from = &base->nodes[caller];
 
 		if (!caller) {
-			plumb_flame_add(&tree->nodes[path.node].own, &path.amount);
+			plumb_flame_add(&tree->own[path.node], &path.amount);
 			continue;
 		}
 		path.at = caller;
@@ -83,7 +83,7 @@ follow_paths(struct plumb_flame_tree *tree, const struct plumb_flame_tree *base,
 	if (paths->count && !code)
 		tree->cut_depth = depth;
 	for (uint32_t i = 0; i < paths->count && !code; i++)
-		plumb_flame_add(&tree->nodes[paths->items[i].node].own, &paths->items[i].amount);
+		plumb_flame_add(&tree->own[paths->items[i].node], &paths->items[i].amount);
 	return code;
 }
 
@@ -91,13 +91,13 @@ int
 plumb_flame_invert(const struct plumb_flame_tree *base, struct plumb_flame_tree *tree)
 {
 	struct paths paths = { .items = malloc(base->count * sizeof *paths.items) };
-	int code = paths.items ? plumb_flame_tree_new(tree, base->count / 4) : PLUMB_ESYSTEM;
+	int code = paths.items ? plumb_flame_tree_new(tree, base->count / 4, true, true) : PLUMB_ESYSTEM;
 
 	if (!code)
-		tree->nodes[0].own = base->nodes[0].own;
+		tree->own[0] = base->own[0];
 	for (uint32_t n = 1; !code && n < base->count; n++)
-		if (plumb_flame_is_something(&base->nodes[n].own))
-			code = begin_path(tree, base, &paths, n, &base->nodes[n].own);
+		if (plumb_flame_is_something(&base->own[n]))
+			code = begin_path(tree, base, &paths, n, &base->own[n]);
 	if (!code)
 		code = follow_paths(tree, base, &paths);
 	free(paths.items);
@@ -115,10 +115,10 @@ plumb_flame_callers(const struct plumb_flame_tree *base, uint32_t frame,
 	struct plumb_flame_amount *all = malloc(base->count * sizeof *all);
 	unsigned char *inside = calloc(base->count, 1);
 	bool ok = paths.items && all && inside;
-	int code = ok ? plumb_flame_tree_new(tree, 64) : PLUMB_ESYSTEM;
+	int code = ok ? plumb_flame_tree_new(tree, 64, true, true) : PLUMB_ESYSTEM;
 
 	for (uint32_t n = 0; !code && n < base->count; n++)
-		all[n] = base->nodes[n].own;
+		all[n] = base->own[n];
 	for (uint32_t n = base->count; !code && n-- > 1;)
 		plumb_flame_add(&all[base->nodes[n].parent], &all[n]);
 	for (uint32_t n = 1; !code && n < base->count; n++) {
@@ -143,7 +143,7 @@ plumb_flame_callees(const struct plumb_flame_tree *base, uint32_t frame,
 {
 	/* By node of the base: its node; 0: it is in none of the frame's places. */
 	uint32_t *map = calloc(base->count, sizeof *map);
-	int code = map ? plumb_flame_tree_new(tree, 64) : PLUMB_ESYSTEM;
+	int code = map ? plumb_flame_tree_new(tree, 64, true, true) : PLUMB_ESYSTEM;
 
 	for (uint32_t n = 1; !code && n < base->count; n++) {
 		const struct plumb_flame_node *node = &base->nodes[n];
@@ -154,7 +154,7 @@ plumb_flame_callees(const struct plumb_flame_tree *base, uint32_t frame,
 		if (map[n] == PLUMB_NONE)
 			code = PLUMB_ESYSTEM;
 		else
-			plumb_flame_add(&tree->nodes[map[n]].own, &node->own);
+			plumb_flame_add(&tree->own[map[n]], &base->own[n]);
 		if (!code)
 			tree->nodes[map[n]].flags |= node->flags;
 	}
