@@ -30,8 +30,9 @@ plumb_flame_compile(const char *text, const char *what, regex_t *expression,
 
 struct matcher {
 	const struct plumb_profile *profile;
-	const regex_t *expression; /* NULL: names are looked for */
-	const char *names;         /* one on each line */
+	const regex_t *expression; /* NULL: TEXT is no expression */
+	const char *text;          /* what is looked for */
+	bool named;                /* TEXT has names, one on each line; else it is a part of one */
 	unsigned char *known;      /* by string: 0 not looked at, 1 no match, 2 a match */
 	uint32_t *library;         /* by string that is a build id or a path: the path */
 };
@@ -51,7 +52,9 @@ is_named(const char *names, const char *text)
 static bool
 matches_text(const struct matcher *m, const char *text)
 {
-	return m->expression ? !regexec(m->expression, text, 0, NULL, 0) : is_named(m->names, text);
+	if (m->expression)
+		return !regexec(m->expression, text, 0, NULL, 0);
+	return m->named ? is_named(m->text, text) : strstr(text, m->text) != NULL;
 }
 
 static bool
@@ -74,14 +77,22 @@ matches_library(struct matcher *m, const struct plumb_frame *frame)
 	return matches_string(m, m->library[frame->file]);
 }
 
+/* An expression without an operator matches as a text does, which takes half the time. */
+static bool
+is_plain(const char *text)
+{
+	return !strpbrk(text, ".[]{}()*+?|^$\\");
+}
+
 static bool
 open_matcher(struct matcher *m, const struct plumb_profile *p, const regex_t *expression,
-             const char *names)
+             const char *text, bool named)
 {
 	*m = (struct matcher){
 		.profile = p,
-		.expression = expression,
-		.names = names,
+		.expression = named || (text && is_plain(text)) ? NULL : expression,
+		.text = text,
+		.named = named,
 		.known = calloc(p->strings_count + (size_t)1, 1),
 		.library = malloc((p->strings_count + (size_t)1) * sizeof *m->library),
 	};
@@ -112,7 +123,7 @@ plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
 	unsigned char *found = calloc(p->frames_count + (size_t)1, 1);
 	struct matcher m;
 
-	if (!open_matcher(&m, p, expression, NULL) || !found) {
+	if (!open_matcher(&m, p, expression, NULL, false) || !found) {
 		free(found);
 		found = NULL;
 	}
@@ -187,13 +198,13 @@ add_matches(const struct plumb_flame *f, struct plumb_flame_search *search)
 
 /* By frame of the graph: 1 becomes 2 if it matches. False: no memory. */
 static bool
-search_frames(const struct plumb_flame *f, const regex_t *expression, const char *names,
-              unsigned char *known)
+search_frames(const struct plumb_flame *f, const regex_t *expression,
+              const struct plumb_flame_search *search, unsigned char *known)
 {
 	for (uint32_t s = 0, first = 0; s < f->side_count; s++) {
 		const struct plumb_profile *p = f->sides[s].profile;
 		struct matcher m;
-		bool ok = open_matcher(&m, p, expression, names);
+		bool ok = open_matcher(&m, p, expression, search->text, search->named);
 
 		/* Frames in their own order, in which their texts lie in memory. */
 		for (uint32_t i = 0; ok && i < p->frames_count; i++)
@@ -224,7 +235,7 @@ search_nodes(const struct plumb_flame *f, const regex_t *expression,
 	for (uint32_t n = 1; ok && n < f->count; n++)
 		if (f->frame[n] < frames)
 			known[f->frame[n]] = 1;
-	ok = ok && search_frames(f, expression, search->text, known);
+	ok = ok && search_frames(f, expression, search, known);
 	for (uint32_t n = 1; ok && n < f->count; n++)
 		if (f->frame[n] < frames && known[f->frame[n]] == 2)
 			search->flags[n] = PLUMB_FLAME_MATCHES;
