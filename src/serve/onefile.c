@@ -511,8 +511,7 @@ static int
 add_window_details(struct onefile *page, struct plumb_served_file *file, const char *number,
                    const char *window, struct plumb_error *error)
 {
-	struct plumb_window_choice choice = { file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL,
-		                              0 };
+	struct plumb_window_choice choice = plumb_served_main(file);
 	const char *name = strchr(window, '=');
 	char query[200];
 	int code = name ? plumb_window_parse(name + 1, &choice, error) : 0;

@@ -55,7 +55,7 @@ is_same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Of the same frames and call paths? Backward work is apart in all views but one. */
+/* Of the same frames and call paths? In all views but one, backward work is apart. */
 bool
 plumb_flame_is_akin(const struct plumb_flame *flame, const struct plumb_profile *profile,
                     const struct plumb_flame_query *query)
@@ -65,7 +65,8 @@ plumb_flame_is_akin(const struct plumb_flame *flame, const struct plumb_profile 
 	return flame->profile == profile && own->hidden == query->hidden &&
 	       own->collapse == query->collapse && own->apart == query->apart &&
 	       own->against == query->against && is_same_text(own->hide, query->hide) &&
-	       (own->view == PLUMB_FLAME_HEAVY) == (query->view == PLUMB_FLAME_HEAVY);
+	       ((own->view == PLUMB_FLAME_HEAVY) == (query->view == PLUMB_FLAME_HEAVY) ||
+	        (own->view != PLUMB_FLAME_HEAVY && !flame->base->marked));
 }
 
 bool
@@ -272,6 +273,8 @@ make_base(struct plumb_flame *flame, struct plumb_error *error)
 		return plumb_fail_memory(error, "for the flame graph");
 	free(base->tree.slots);
 	base->tree.slots = NULL;
+	for (uint32_t n = 1; !base->marked && n < base->tree.count; n++)
+		base->marked = base->tree.nodes[n].marks;
 	return 0;
 }
 
@@ -320,8 +323,8 @@ copy_query(struct plumb_flame *flame, const struct plumb_flame_query *query)
 }
 
 static int
-make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
-           struct plumb_error *error)
+make_flame(struct plumb_flame *flame, const struct plumb_flame *akin,
+           const struct plumb_flame_query *query, struct plumb_error *error)
 {
 	const struct plumb_profile *p = flame->profile;
 	int code;
@@ -335,7 +338,7 @@ make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
 	flame->side_count = 1;
 	flame->sides[0].profile = p;
 	if (query->against) {
-		code = plumb_flame_compare(flame, error);
+		code = plumb_flame_compare(flame, akin, error);
 		if (code)
 			return code;
 	} else {
@@ -361,7 +364,7 @@ plumb_flame_make_akin(struct plumb_flame *akin, const struct plumb_profile *prof
 		flame->base = akin->base;
 		flame->base->references++;
 	}
-	if (!make_flame(flame, query, error))
+	if (!make_flame(flame, akin, query, error))
 		return flame;
 	plumb_flame_free(flame);
 	return NULL;

@@ -131,6 +131,7 @@ struct plumb_flame_search {
 /* What flame graphs of the same frames and call paths have in common, and details of nodes need. */
 struct plumb_flame_base {
 	uint32_t references;
+	bool marked; /* nodes have marks */
 	struct plumb_flame_tree tree; /* of the contexts, without amounts and slots */
 	/* By side. */
 	uint32_t *owner[PLUMB_FLAME_SIDES];     /* by context: its node in that */
@@ -167,9 +168,10 @@ uint32_t plumb_flame_frames(const struct plumb_flame *flame);
 const struct plumb_profile *
 plumb_flame_frame_owner(const struct plumb_flame *flame, uint32_t *frame);
 
-/* flame_against.c: fills the second side, and what both have in common. PLUMB_EUSAGE,
- * PLUMB_ESYSTEM. */
-int plumb_flame_compare(struct plumb_flame *flame, struct plumb_error *error);
+/* flame_against.c: fills the second side, and what both have in common, which AKIN has already if it
+ * is not NULL. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+int plumb_flame_compare(struct plumb_flame *flame, const struct plumb_flame *akin,
+                        struct plumb_error *error);
 
 /* Frees BASE if nobody else has it. */
 void plumb_flame_base_drop(struct plumb_flame_base *base);
