@@ -288,6 +288,12 @@ plumb_answer_flame(struct plumb_question *question, struct plumb_error *error)
 	return code;
 }
 
+int
+plumb_answer_flame_frames(struct plumb_question *question, struct plumb_error *error)
+{
+	return plumb_view_frame_files(question->profile, question->format, question->out, error);
+}
+
 /* The node that shows what finding ID is about. */
 static int
 find_finding(struct plumb_question *question, const char *id, struct plumb_flame *flame,

@@ -144,6 +144,7 @@ int plumb_answer_path(struct plumb_question *question, struct plumb_error *error
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_flame_frames(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_devices(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_series(struct plumb_question *question, struct plumb_error *error);

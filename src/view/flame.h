@@ -54,6 +54,8 @@ enum {
 	PLUMB_FLAME_MATCHES_BELOW = 8, /* a box below it matches the search */
 	PLUMB_FLAME_IS_AFTER = 16,     /* of two profiles: the profile has it */
 	PLUMB_FLAME_IS_BEFORE = 32,    /* and so has the one that it is compared with */
+	PLUMB_FLAME_IS_BACKWARD = 64,  /* top-down: work of the backward pass */
+	PLUMB_FLAME_IS_ACCUMULATION = 128, /* and of gradient accumulation */
 };
 
 /* Of two profiles: what makes a box wide. */

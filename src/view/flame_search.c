@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/flame_private.h"
+#include "view/view.h"
 
 #define LONGEST 200 /* of an expression: a long one may take very long to match */
 
@@ -136,6 +137,50 @@ plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
 	}
 	close_matcher(&m);
 	return found;
+}
+
+/* ---- the same texts as a table ---- */
+
+static void
+add_text(struct plumb_answer *a, const char *text)
+{
+	plumb_answer_text(a, text && *text ? text : NULL);
+}
+
+int
+plumb_view_frame_files(const struct plumb_profile *p, enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error)
+{
+	const enum plumb_answer_source measured = PLUMB_SOURCE_IS_MEASURED;
+	struct plumb_answer a = { .id = "flame.frames", .title = "files of frames" };
+	struct matcher m;
+	bool ok = open_matcher(&m, p, NULL, NULL, false);
+	int code;
+
+	plumb_answer_column(&a, "frame", NULL, measured);
+	plumb_answer_column(&a, "file", NULL, measured);
+	plumb_answer_column(&a, "source_file", NULL, measured);
+	plumb_answer_column(&a, "library", NULL, measured);
+	for (uint32_t i = 0; ok && i < p->frames_count; i++) {
+		const struct plumb_frame *f = &p->frames[i];
+		bool native = f->kind == PLUMB_FRAME_NATIVE && f->file < p->strings_count;
+		const char *file = f->kind == PLUMB_FRAME_MODULE ? NULL : plumb_text(p, f->file);
+		const char *source = plumb_text(p, f->source_file);
+		const char *library = native ? plumb_text(p, m.library[f->file]) : NULL;
+
+		if (!(file && *file) && !(source && *source) && !(library && *library))
+			continue;
+		plumb_answer_integer(&a, i);
+		add_text(&a, file);
+		add_text(&a, source);
+		add_text(&a, library);
+	}
+	close_matcher(&m);
+	code = ok ? plumb_answer_end(&a, error) : plumb_fail_memory(error, "for the frames");
+	if (!code)
+		code = plumb_view_answer(&a, format, out, error);
+	plumb_answer_free(&a);
+	return code;
 }
 
 /* ---- the search ---- */

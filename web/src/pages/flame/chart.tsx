@@ -109,7 +109,12 @@ export function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 
 function menuItems(app: App, flame: Flame, box: number, query: Query, controller: Controller): MenuItem[] {
 	const node = flame.node[box] as number;
-	const ask = () => app.source.json<{ library: string | null; file: string | null }>("frame", { ...query, root: null, search: null, node });
+	const ask = async (): Promise<{ library: string | null; file: string | null }> => {
+		if (!app.source.isOffline) return app.source.json("frame", { ...query, root: null, search: null, node });
+		const [files] = await app.source.tables("flame/frames", { file: query["file"] }), row = files?.column("frame").integers().indexOf(flame.frame[box] as number) ?? -1;
+		const text = (name: string) => (row < 0 ? null : files?.column(name).text(row) || null);
+		return { library: text("library"), file: text("source_file") ?? text("file") };
+	};
 	const hide = async () => {
 		try {
 			const { library, file } = await ask();
@@ -125,10 +130,10 @@ function menuItems(app: App, flame: Flame, box: number, query: Query, controller
 	return [
 		{ title: "Zoom in", run: () => controller.zoomTo(flame, box) },
 		...(isSandwich || app.source.isOffline ? [] : [{ title: "Focus on this box", run: () => app.set({ root: node, x0: null, x1: null }, true) }]),
-		...((flame.frame[box] as number) < 0 || app.source.isOffline || isPair ? [] : [
+		...((flame.frame[box] as number) < 0 || isPair ? [] : [
 			{ title: "Callers and callees (sandwich)", run: () => app.set({ view: "sandwich", of: flame.frame[box] as number, root: null, node: null, x0: null, x1: null }, true) }]),
+		...(app.source.isOffline && isPair ? [] : [{ title: "Hide its library or file", run: () => void hide() }]),
 		...(app.source.isOffline ? [] : [
-			{ title: "Hide its library or file", run: () => void hide() },
 			{ title: "Collapse recursion (r)", run: () => app.set({ recursion: "collapse", node: null, root: null }, true) },
 		]),
 		{ title: "Copy the name", run: () => void copyText(flame.name(box)).then(() => app.say("Copied")) },

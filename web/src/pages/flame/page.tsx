@@ -59,7 +59,7 @@ function FlamePage() {
 		<div class="page flame">
 			<h1 class="unseen">Flame graph</h1>
 			<div class="tools">
-				<Switches label="View" value={view} options={app.source.isOffline ? VIEWS.slice(0, 3) : VIEWS} onChange={setView} />
+				<Switches label="View" value={view} options={VIEWS} onChange={setView} />
 				<LayerSwitches />
 				<Search flame={flame} />
 				<Switches label="As" value={asTable ? "table" : "graph"} options={[["graph", "Graph"], ["table", "Table"]]}
@@ -95,7 +95,8 @@ function Summary({ flame }: { flame: Flame | null }) {
 	const app = useApp();
 	if (!flame) return <p class="summary">&nbsp;</p>;
 	const { value, unit, metric, matched, nodes } = flame.total;
-	const note = app.source.note("flame", { view: app.state.values["view"], metric: app.state.values["metric"], window: app.state.values["window"] });
+	const { view, metric: named, window, layers, hide, file } = app.state.values;
+	const note = app.source.note("flame", { view: view === "sandwich" ? "callees" : view, metric: named, window, layers, hide, file });
 	return (
 		<p class="summary">
 			{metric}: {amount(value, unit)} in {amount(nodes, null)} boxes
@@ -115,9 +116,7 @@ function LayerSwitches() {
 	};
 	return (
 		<div class="switches layers" role="group" aria-label="Layers shown">
-			{LAYERS.map((layer, index) => app.source.isOffline ? (
-				<span key={layer} class="legend-item"><span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}</span>
-			) : (
+			{LAYERS.map((layer, index) => (
 				<button key={layer} type="button" aria-pressed={shown.includes(layer)} onClick={() => turn(layer)}>
 					<span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}
 				</button>
