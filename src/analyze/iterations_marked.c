@@ -21,7 +21,7 @@
 #define LOOPS_MOST 16
 #define ROUNDS_LEAST 4
 #define SEVERAL 2.5 /* of an optimizer's steps in a range: it is an epoch */
-#define NEAR 16       /* places that are looked at one by one */
+#define NEAR 16     /* places that are looked at one by one */
 #define ALIKE 0.8   /* of two rounds: the names at the same places */
 #define APART 1.5   /* times the median: what has more between is not of the loop */
 
@@ -29,8 +29,8 @@ struct marked {
 	const struct plumb_iteration_work *work;
 	const struct plumb_iteration_names *names;
 	const struct plumb_marks *marks;
-	double *room; /* for the times of a group */
-	int32_t *at;  /* for the places of its marks */
+	double *room;   /* for the times of a group */
+	int32_t *at;    /* for the places of its marks */
 	uint32_t *near; /* the place that was found last */
 };
 
@@ -332,8 +332,7 @@ plumb_iterations_marked(const struct plumb_iteration_work *work,
 
 		taken[g] = steps ? !group->steps : !is_even(&m, group);
 	}
-	while (!code && loops->count < LOOPS_MOST &&
-	       (g = next_group(&m, taken)) != PLUMB_NONE) {
+	while (!code && loops->count < LOOPS_MOST && (g = next_group(&m, taken)) != PLUMB_NONE) {
 		taken[g] = true;
 		code = add_loop(&m, &m.marks->groups.items[g], steps ? 1 : STEPS_LEAST - 1, loops);
 	}

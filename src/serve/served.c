@@ -78,9 +78,8 @@ take_findings(const struct plumb_profile *whole, struct plumb_profile *window,
 struct plumb_window_choice
 plumb_served_main(const struct plumb_served_file *file)
 {
-	return (struct plumb_window_choice){
-		file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL, 0
-	};
+	return (struct plumb_window_choice){ file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL,
+		                             0 };
 }
 
 int

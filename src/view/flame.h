@@ -49,12 +49,12 @@ enum plumb_flame_layer plumb_flame_layer_of(uint32_t frame_kind);
 /* Flags of a box. */
 enum {
 	PLUMB_FLAME_HAS_FINDING = 1,
-	PLUMB_FLAME_MATCHES = 2,       /* the search */
-	PLUMB_FLAME_IS_FUSED = 4,      /* compiled code, whose origins are known */
-	PLUMB_FLAME_MATCHES_BELOW = 8, /* a box below it matches the search */
-	PLUMB_FLAME_IS_AFTER = 16,     /* of two profiles: the profile has it */
-	PLUMB_FLAME_IS_BEFORE = 32,    /* and so has the one that it is compared with */
-	PLUMB_FLAME_IS_BACKWARD = 64,  /* top-down: work of the backward pass */
+	PLUMB_FLAME_MATCHES = 2,           /* the search */
+	PLUMB_FLAME_IS_FUSED = 4,          /* compiled code, whose origins are known */
+	PLUMB_FLAME_MATCHES_BELOW = 8,     /* a box below it matches the search */
+	PLUMB_FLAME_IS_AFTER = 16,         /* of two profiles: the profile has it */
+	PLUMB_FLAME_IS_BEFORE = 32,        /* and so has the one that it is compared with */
+	PLUMB_FLAME_IS_BACKWARD = 64,      /* top-down: work of the backward pass */
 	PLUMB_FLAME_IS_ACCUMULATION = 128, /* and of gradient accumulation */
 };
 

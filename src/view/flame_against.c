@@ -75,8 +75,7 @@ take_numbers(struct plumb_flame *flame, const struct plumb_flame *akin, struct p
 
 		if (!copy)
 			return plumb_fail_memory(error, "for the flame graph");
-		flame->sides[s].frame_of =
-			memcpy(copy, from->frame_of, (count - 1) * sizeof *copy);
+		flame->sides[s].frame_of = memcpy(copy, from->frame_of, (count - 1) * sizeof *copy);
 		flame->sides[s].per = from->per;
 		flame->iterations[s] = akin->iterations[s];
 	}

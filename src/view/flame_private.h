@@ -131,7 +131,7 @@ struct plumb_flame_search {
 /* What flame graphs of the same frames and call paths have in common, and details of nodes need. */
 struct plumb_flame_base {
 	uint32_t references;
-	bool marked; /* nodes have marks */
+	bool marked;                  /* nodes have marks */
 	struct plumb_flame_tree tree; /* of the contexts, without amounts and slots */
 	/* By side. */
 	uint32_t *owner[PLUMB_FLAME_SIDES];     /* by context: its node in that */

@@ -201,7 +201,8 @@ show_below(struct walk *w, uint32_t side, uint32_t context, uint32_t node)
 {
 	const struct plumb_flame_side *s = &w->flame->sides[side];
 	const struct plumb_context *contexts = s->profile->contexts;
-	uint32_t *owner = w->owner[side], marks = w->flame->query.view == PLUMB_FLAME_HEAVY ? 0 : MARKS;
+	uint32_t *owner = w->owner[side],
+		 marks = w->flame->query.view == PLUMB_FLAME_HEAVY ? 0 : MARKS;
 
 	for (uint32_t c = context + 1, end = contexts[context].last; c <= end;) {
 		uint32_t frame = plumb_flame_context_frame(s, c), mark = contexts[c].flags & marks;
@@ -265,8 +266,8 @@ project_below(const struct plumb_flame *f, const unsigned char *skip, struct plu
 }
 
 static int
-place_contexts(const struct plumb_flame *f, const unsigned char *skip, struct plumb_flame_tree *tree,
-               uint32_t top, uint32_t *owner[PLUMB_FLAME_SIDES])
+place_contexts(const struct plumb_flame *f, const unsigned char *skip,
+               struct plumb_flame_tree *tree, uint32_t top, uint32_t *owner[PLUMB_FLAME_SIDES])
 {
 	int code = 0;
 
