@@ -168,8 +168,8 @@ uint32_t plumb_flame_frames(const struct plumb_flame *flame);
 const struct plumb_profile *
 plumb_flame_frame_owner(const struct plumb_flame *flame, uint32_t *frame);
 
-/* flame_against.c: fills the second side, and what both have in common, which AKIN has already if it
- * is not NULL. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+/* flame_against.c: fills the second side, and what both have in common. AKIN, or NULL, has that
+ * already. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
 int plumb_flame_compare(struct plumb_flame *flame, const struct plumb_flame *akin,
                         struct plumb_error *error);
 

@@ -25,11 +25,11 @@ def tables(path, *options):
 
 
 def branching(folder):
-    """Sixteen iterations: a1 a2 a3, twice b1 b2, in five of them c, and x at the end. They begin after a gap."""
+    """Twenty iterations: a1 to a8, twice b1 b2, in five of them c, and x at the end. They begin after a gap."""
     events, at = [], 0
-    for number in range(16):
+    for number in range(20):
         at += 500
-        for name in ["a1", "a2", "a3", "b1", "b2", "b1", "b2"] + (["c"] if number in (2, 3, 7, 8, 12) else []) + ["x"]:
+        for name in [f"a{i}" for i in range(1, 9)] + ["b1", "b2", "b1", "b2"] + (["c"] if number in (1, 2, 6, 9, 15) else []) + ["x"]:
             events.append(kernel(len(events), at, 10, name))
             at += 12
     return write(folder, events)
@@ -39,8 +39,8 @@ def test_text_says_what_json_says(tmp_path):
     path = branching(tmp_path)
     found, text = tables(path), states(path)
     (total,) = found["states.total"]
-    assert total["iterations"] == 16 and total["kernels"] == 133
-    assert re.search(r"track \d+, loop 1, level 0: 16 iterations with 133 kernels in \d states", text)
+    assert total["iterations"] == 20 and total["kernels"] == 265
+    assert re.search(r"track \d+, loop 1, level 0: 20 iterations with 265 kernels in \d states", text)
     rows, follows = text.split("\nwhat follows what:\n")
     shown = [re.split(r"  +", line.strip()) for line in rows.splitlines() if re.match(r" +\d", line)]
     segments = [row for row in found["states"] if row["kind"] == "segment"]
