@@ -23,6 +23,8 @@ interface Device {
 	memory: number;
 	/** What the driver handed out, to allocators or anybody else: who holds it is not known. */
 	isOfDriver: boolean;
+	/** Another tool's trace says what was allocated, and no more. */
+	isImported: boolean;
 	name: string;
 	model: string | null;
 	pid: number | null;
@@ -40,7 +42,7 @@ function readDevices(table: JsonTable): Device[] {
 	const cell = reader(table);
 	return table.rows.map((_, row) => {
 		const number = (name: string) => cell(row, name) as number | null, text = (name: string) => (cell(row, name) === null ? null : visible(String(cell(row, name))));
-		return { memory: number("memory") ?? row, isOfDriver: cell(row, "kind") === "driver", name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
+		return { memory: number("memory") ?? row, isOfDriver: cell(row, "kind") === "driver", isImported: cell(row, "kind") === "allocator", name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
 			start: number("start"), end: number("end"), peak: number("peak"), peakAt: number("peak_at"), live: number("live"),
 			isOnTimeline: cell(row, "on_timeline") === true, number };
 	});
@@ -74,7 +76,8 @@ function Shown({ devices, query }: { devices: Device[]; query: Query }) {
 		</div>}
 		<Facts device={device} />
 		<div class="over-time"><Chart key={device.memory} device={device} query={asked} /></div>
-		{device.isOfDriver ? <DriverNote /> : <Holders device={device} query={asked} />}
+		{device.isOfDriver ? <DriverNote /> : device.isImported ? <p class="notice">Who holds this memory at its peak is unknown: the trace says only what the
+			allocator handed out. Record with <code>plumb run --memory</code> to see it.</p> : <Holders device={device} query={asked} />}
 	</>;
 }
 
@@ -83,6 +86,11 @@ function Facts({ device }: { device: Device }) {
 	if (device.isOfDriver) {
 		return <p class="summary">{deviceWords(device)}: the driver handed out at most <strong>{amount(device.peak, "byte")}</strong>{size !== null && ` of ${amount(size, "byte")}`} at
 			once, to allocators of frameworks and to everything else in the process. At the end, <strong>{amount(device.live, "byte")}</strong> were still handed out.</p>;
+	}
+	if (device.isImported) {
+		const reserved = device.number("max_reserved");
+		return <p class="summary">{deviceWords(device)}: the allocator handed out at most <strong>{amount(device.peak, "byte")}</strong>{size !== null && ` of ${amount(size, "byte")}`} at
+			once. At the end of the trace, <strong>{amount(device.live, "byte")}</strong> were still handed out.{reserved !== null && ` At most it reserved ${amount(reserved, "byte")}.`}</p>;
 	}
 	const unused = taken !== null && used !== null && used <= taken ? `, of which ${amount(taken - used, "byte")} (${percent((taken - used) / taken)}) were unused` : "";
 	return (
