@@ -21,6 +21,7 @@
 #define LOOPS_MOST 16
 #define ROUNDS_LEAST 4
 #define SEVERAL 2.5 /* of an optimizer's steps in a range: it is an epoch */
+#define NEAR 16     /* places that are looked at one by one */
 #define ALIKE 0.8   /* of two rounds: the names at the same places */
 #define APART 1.5   /* times the median: what has more between is not of the loop */
 
@@ -28,8 +29,9 @@ struct marked {
 	const struct plumb_iteration_work *work;
 	const struct plumb_iteration_names *names;
 	const struct plumb_marks *marks;
-	double *room; /* for the times of a group */
-	int32_t *at;  /* for the places of its marks */
+	double *room;   /* for the times of a group */
+	int32_t *at;    /* for the places of its marks */
+	uint32_t *near; /* the place that was found last */
 };
 
 static const struct plumb_mark *
@@ -93,12 +95,31 @@ is_even(const struct marked *m, const struct plumb_mark_group *group)
 
 /* ---- rounds ---- */
 
-/* The first of the thread's operators and ranges that begins at AT or later. */
+static bool
+begins_before(const struct marked *m, uint32_t place, int64_t at)
+{
+	return plumb_iteration_kernel(m->work, place)->start_ns < at;
+}
+
+/* The first of the thread's operators and ranges that begins at AT or later. Mostly it is near the
+ * one that was found last. */
 static int32_t
 place_of(const struct marked *m, int64_t at)
 {
-	return (int32_t)plumb_search(i, m->work->kernels.count,
-	                             plumb_iteration_kernel(m->work, i)->start_ns < at);
+	uint32_t near = *m->near, count = m->work->kernels.count, steps = NEAR;
+
+	while (steps && near < count && begins_before(m, near, at)) {
+		near++;
+		steps--;
+	}
+	while (steps && near && !begins_before(m, near - 1, at)) {
+		near--;
+		steps--;
+	}
+	if (!steps)
+		near = plumb_search(i, count, begins_before(m, i, at));
+	*m->near = near;
+	return (int32_t)near;
 }
 
 static bool
@@ -271,9 +292,9 @@ add_loop(const struct marked *m, const struct plumb_mark_group *group, uint32_t 
 	return ok && (added || !apart) ? 0 : PLUMB_ESYSTEM;
 }
 
-/* The group that is not in TAKEN with the longest time. Ends of rounds come after all others. */
+/* The group that is not TAKEN with the longest time. Ends of rounds come after all others. */
 static uint32_t
-next_group(const struct marked *m, bool steps, const bool *taken)
+next_group(const struct marked *m, const bool *taken)
 {
 	uint32_t best = PLUMB_NONE;
 
@@ -281,7 +302,7 @@ next_group(const struct marked *m, bool steps, const bool *taken)
 		const struct plumb_mark_group *group = &m->marks->groups.items[g];
 		const struct plumb_mark_group *other =
 			best == PLUMB_NONE ? NULL : &m->marks->groups.items[best];
-		if (taken[g] || (steps ? !group->steps : !is_even(m, group)))
+		if (taken[g])
 			continue;
 		if (!other ||
 		    (group->ends != other->ends ? other->ends : group->total_ns > other->total_ns))
@@ -298,15 +319,20 @@ plumb_iterations_marked(const struct plumb_iteration_work *work,
 	struct marked m = { .work = work, .names = names, .marks = &work->tracks->marks };
 	bool steps = rounds == PLUMB_ROUNDS_STEPS;
 	bool *taken = calloc((size_t)m.marks->groups.count + 1, sizeof *taken);
+	uint32_t g, near = 0;
 	int code = 0;
-	uint32_t g;
 
+	m.near = &near;
 	m.room = malloc(((size_t)m.marks->count + 1) * sizeof *m.room);
 	m.at = malloc(((size_t)m.marks->count + 1) * sizeof *m.at);
 	if (!taken || !m.room || !m.at)
 		code = PLUMB_ESYSTEM;
-	while (!code && loops->count < LOOPS_MOST &&
-	       (g = next_group(&m, steps, taken)) != PLUMB_NONE) {
+	for (g = 0; !code && g < m.marks->groups.count; g++) {
+		const struct plumb_mark_group *group = &m.marks->groups.items[g];
+
+		taken[g] = steps ? !group->steps : !is_even(&m, group);
+	}
+	while (!code && loops->count < LOOPS_MOST && (g = next_group(&m, taken)) != PLUMB_NONE) {
 		taken[g] = true;
 		code = add_loop(&m, &m.marks->groups.items[g], steps ? 1 : STEPS_LEAST - 1, loops);
 	}

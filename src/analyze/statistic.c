@@ -5,16 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 #define NORMAL 1.4826 /* standard deviation over median deviation, of a normal distribution */
 #define Z 1.959964    /* what 97.5 % of that are below, in standard deviations */
 #define PANELS 32     /* even */
 
-static int
-ascending(const void *a, const void *b)
+/* The bits of a number from 0 on are in its order as a whole number; those of others are turned. */
+static int64_t
+turn_bits(int64_t bits)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	return bits < 0 ? bits ^ INT64_MAX : bits;
+}
 
-	return (x > y) - (x < y);
+/* Puts COUNT values into ascending order. */
+static void
+sort_values(double *values, size_t count)
+{
+	int64_t *numbers = (int64_t *)(void *)values;
+
+	_Static_assert(sizeof *numbers == sizeof *values, "a value is sorted as a number");
+	for (size_t i = 0; i < count; i++) {
+		int64_t bits;
+
+		memcpy(&bits, &values[i], sizeof bits);
+		bits = turn_bits(bits);
+		memcpy(&values[i], &bits, sizeof bits);
+	}
+	plumb_sort_numbers(numbers, count);
+	for (size_t i = 0; i < count; i++) {
+		int64_t bits;
+
+		memcpy(&bits, &values[i], sizeof bits);
+		bits = turn_bits(bits);
+		memcpy(&values[i], &bits, sizeof bits);
+	}
 }
 
 double
@@ -24,7 +49,7 @@ plumb_percentile(double *values, size_t count, unsigned percent)
 
 	if (!count)
 		return NAN;
-	qsort(values, count, sizeof *values, ascending);
+	sort_values(values, count);
 	return values[rank ? rank - 1 : 0];
 }
 
@@ -33,7 +58,7 @@ plumb_median(double *values, size_t count)
 {
 	if (!count)
 		return NAN;
-	qsort(values, count, sizeof *values, ascending);
+	sort_values(values, count);
 	return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
@@ -148,7 +173,7 @@ plumb_statistic_of(const struct plumb_statistic *statistic, double *values, size
 		return plumb_trimmed_mean(values, count);
 	if (statistic->kind == PLUMB_STATISTIC_IS_TRIMMED) {
 		size_t cut = count * percent / 100;
-		qsort(values, count, sizeof *values, ascending);
+		sort_values(values, count);
 		return mean_of(values, cut, count - cut);
 	}
 	return percent == 50 ? plumb_median(values, count)
@@ -162,7 +187,7 @@ plumb_trimmed_mean(double *values, size_t count)
 
 	if (!count)
 		return NAN;
-	qsort(values, count, sizeof *values, ascending);
+	sort_values(values, count);
 	if (count == 3) {
 		from = 1;
 		to = 2;

@@ -123,9 +123,49 @@ by_number(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
+/* As plumb_sort. The result is in NUMBERS. */
+static void
+sort_by_digits(int64_t *numbers, int64_t *spare, size_t count)
+{
+	int64_t *from = numbers, *to = spare;
+
+	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
+		size_t starts[DIGIT_VALUES] = { 0 }, next = 0;
+		for (size_t i = 0; i < count; i++)
+			starts[plumb_sort_signed(from[i]) >> shift & (DIGIT_VALUES - 1)]++;
+		if (starts[plumb_sort_signed(from[0]) >> shift & (DIGIT_VALUES - 1)] == count)
+			continue;
+		for (uint32_t d = 0; d < DIGIT_VALUES; d++) {
+			size_t here = starts[d];
+			starts[d] = next;
+			next += here;
+		}
+		for (size_t i = 0; i < count; i++)
+			to[starts[plumb_sort_signed(from[i]) >> shift & (DIGIT_VALUES - 1)]++] =
+				from[i];
+		int64_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != numbers)
+		memcpy(numbers, from, count * sizeof *numbers);
+}
+
 void
 plumb_sort_numbers(int64_t *numbers, size_t count)
 {
-	if (count)
+	int64_t *spare;
+	size_t sorted = 1;
+
+	while (sorted < count && numbers[sorted - 1] <= numbers[sorted])
+		sorted++;
+	if (sorted >= count)
+		return;
+	/* Below that, counting digits takes longer. */
+	spare = count < DIGIT_VALUES ? NULL : malloc(count * sizeof *spare);
+	if (spare)
+		sort_by_digits(numbers, spare, count);
+	else
 		qsort(numbers, count, sizeof *numbers, by_number);
+	free(spare);
 }

@@ -144,6 +144,13 @@ gather_rows(struct chrome *c)
 		if (start < c->base)
 			c->base = start;
 	}
+	for (uint32_t i = 0; i < profile->memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &profile->memory_series[i];
+		int64_t start = plumb_timeline_time(
+			&c->timeline, profile->tracks[bin->track].process, bin->start_ns);
+		if (start < c->base)
+			c->base = start;
+	}
 	return true;
 }
 
@@ -581,6 +588,49 @@ put_samples(struct chrome *c)
 	}
 }
 
+/* ---- memory ---- */
+
+static void
+put_counter(struct chrome *c, uint32_t track, const char *what, int64_t time, int64_t bytes)
+{
+	uint32_t process = c->profile->tracks[track].process;
+	char name[200];
+
+	if (bytes == PLUMB_UNKNOWN)
+		return;
+	plumb_export_memory(c->profile, track, what, name, sizeof name);
+	begin_event(c, "C");
+	plumb_json_key_text(c->json, "name", name);
+	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, track));
+	put_time(c, "ts", plumb_timeline_time(&c->timeline, process, time) - c->base);
+	plumb_json_key(c->json, "args");
+	plumb_json_object(c->json);
+	plumb_json_key_quantity(c->json, "bytes", bytes);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+}
+
+/* The max of each bin, so that no peak is lost, and at the end what was there last. */
+static void
+put_memory(struct chrome *c)
+{
+	const struct plumb_memory_series_bin *bins = c->profile->memory_series;
+	uint32_t count = c->profile->memory_series_count;
+
+	for (uint32_t i = 0; i < count && !ferror(c->out); i++) {
+		const struct plumb_memory_series_bin *bin = &bins[i];
+		int64_t end;
+
+		put_counter(c, bin->track, "allocated", bin->start_ns, bin->max_bytes);
+		put_counter(c, bin->track, "reserved", bin->start_ns, bin->max_reserved_bytes);
+		if ((i + 1 < count && bins[i + 1].track == bin->track) ||
+		    __builtin_add_overflow(bin->start_ns, bin->width_ns, &end))
+			continue;
+		put_counter(c, bin->track, "allocated", end, bin->last_bytes);
+		put_counter(c, bin->track, "reserved", end, bin->last_reserved_bytes);
+	}
+}
+
 /* ---- the rest of the file ---- */
 
 /* Bytes of copies or sets on a device in a process that no event has, though all of them are
@@ -721,8 +771,10 @@ put_all(struct chrome *c)
 			          c->tids[c->timeline.spans[i].track]);
 		else
 			put_span(c, &c->timeline.spans[i]);
-	if (done)
+	if (done) {
 		put_samples(c);
+		put_memory(c);
+	}
 	plumb_json_end(c->json);
 	plumb_json_end(c->json);
 	return done;
@@ -736,7 +788,7 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	bool done;
 
 	(void)options;
-	if (plumb_timeline_check(profile, error) < 0)
+	if (!profile->memory_series_count && plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	c.json = plumb_json_new(out);
 	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c) &&

@@ -128,6 +128,16 @@ plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *na
 		snprintf(name, size, "thread %.60s%s", own ? own : "?", of);
 }
 
+void
+plumb_export_memory(const struct plumb_profile *profile, uint32_t track, const char *what,
+                    char *name, size_t size)
+{
+	const char *own = plumb_text(profile, profile->tracks[track].name);
+	bool driver = own && !strcmp(own, "driver");
+
+	snprintf(name, size, "memory of %s%.100s: %s", driver ? "the " : "", own ? own : "?", what);
+}
+
 bool
 plumb_export_adds_up(uint32_t metric)
 {

@@ -39,6 +39,10 @@ void plumb_export_label(const struct plumb_profile *profile, uint32_t context,
 void
 plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *name, size_t size);
 
+/* "memory of cuda:0: allocated" of a track of memory; WHAT is the last word. */
+void plumb_export_memory(const struct plumb_profile *profile, uint32_t track, const char *what,
+                         char *name, size_t size);
+
 /* Does a metric's sum over contexts mean something? METRIC is one that the profile has. */
 bool plumb_export_adds_up(uint32_t metric);
 

@@ -3,8 +3,9 @@
  * A trace for Perfetto, as protobuf: what happened when.
  *
  *	process ─┬─ thread            operators, ranges and driver calls, one inside the other
- *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls to them
- *	                 └─ counters  how busy the device was, from its series
+ *	         ├─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls to them
+ *	         │       └─ counters  how busy the device was, from its series; its memory
+ *	         └─ counters          memory that is on no GPU
  *
  * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same
  * name, and so does a range that was started, whether it overlaps or not.
@@ -22,7 +23,7 @@
 #include "model/times.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
-enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES };
+enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES, ALLOCATED, RESERVED };
 #define UUID(kind, index, lane)                                                                    \
 	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
 #define LANES_MOST 4096u
@@ -378,6 +379,59 @@ put_series(struct writer *p)
 	}
 }
 
+/* ---- memory ---- */
+
+static void
+put_memory_track(struct writer *p, enum track_number kind, uint32_t track, const char *what)
+{
+	const struct plumb_profile *profile = p->profile;
+	const struct plumb_track *t = &profile->tracks[track];
+	bool process = t->process < profile->processes_count;
+	char name[200];
+
+	plumb_export_memory(profile, track, what, name, sizeof name);
+	plumb_track_begin(&p->packets, UUID(kind, track, 0),
+	                  !process                             ? 0
+	                  : t->device < profile->devices_count ? gpu_of(p, t->process, t->device)
+	                                                       : UUID(PROCESS, t->process, 0),
+	                  name);
+	plumb_track_counter(&p->packets, "bytes");
+	plumb_track_end(&p->packets);
+}
+
+/* The max of each bin, so that no peak is lost, and at the end what was there last. */
+static void
+put_memory(struct writer *p)
+{
+	const struct plumb_memory_series_bin *bins = p->profile->memory_series;
+	uint32_t count = p->profile->memory_series_count;
+
+	for (uint32_t i = 0; i < count && !ferror(p->out); i++) {
+		const struct plumb_memory_series_bin *bin = &bins[i];
+		uint32_t process = p->profile->tracks[bin->track].process;
+		uint64_t allocated = UUID(ALLOCATED, bin->track, 0);
+		uint64_t reserved = UUID(RESERVED, bin->track, 0);
+		bool keeps = bin->max_reserved_bytes != PLUMB_UNKNOWN;
+		int64_t end;
+
+		if (!i || bins[i - 1].track != bin->track) {
+			put_memory_track(p, ALLOCATED, bin->track, "allocated");
+			if (keeps)
+				put_memory_track(p, RESERVED, bin->track, "reserved");
+		}
+		put_value(p, process, allocated, bin->start_ns, (double)bin->max_bytes);
+		if (keeps)
+			put_value(p, process, reserved, bin->start_ns,
+			          (double)bin->max_reserved_bytes);
+		if ((i + 1 < count && bins[i + 1].track == bin->track) ||
+		    __builtin_add_overflow(bin->start_ns, bin->width_ns, &end))
+			continue;
+		put_value(p, process, allocated, end, (double)bin->last_bytes);
+		if (keeps)
+			put_value(p, process, reserved, end, (double)bin->last_reserved_bytes);
+	}
+}
+
 /* ---- the whole ---- */
 
 static bool
@@ -389,6 +443,7 @@ put_all(struct writer *p)
 	if (!put_gpus(p) || !put_spans(p) || !put_samples(p))
 		return false;
 	put_series(p);
+	put_memory(p);
 	return !p->packets.failed;
 }
 
@@ -400,7 +455,8 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 	bool done;
 
 	(void)options;
-	if (!profile->series_count && plumb_timeline_check(profile, error) < 0)
+	if (!profile->series_count && !profile->memory_series_count &&
+	    plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	done = plumb_timeline_open(&p.timeline, profile) &&
 	       plumb_packets_init(&p.packets, profile, out) && put_all(&p);

@@ -95,6 +95,10 @@ forget(struct plumb_kept_flame *kept)
 void
 plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile)
 {
+	if (answers->preparing && (!profile || answers->prepared == profile)) {
+		plumb_flame_free(plumb_job_end(answers->preparing));
+		answers->preparing = NULL;
+	}
 	for (int i = 0; i < PLUMB_SERVED_FLAMES; i++)
 		if (answers->flames[i].flame &&
 		    (!profile || answers->flames[i].profile == profile ||
@@ -137,14 +141,75 @@ make_room(struct plumb_answers *answers, size_t bytes)
 	}
 }
 
+static void
+keep_flame(struct plumb_answers *answers, struct plumb_flame *flame,
+           const struct plumb_profile *profile, const struct plumb_profile *against)
+{
+	struct plumb_kept_flame *place;
+
+	make_room(answers, plumb_flame_bytes(flame));
+	place = oldest(answers);
+	if (place->flame)
+		forget(place);
+	*place = (struct plumb_kept_flame){ flame, profile, against, answers->questions };
+}
+
+/* ---- the usual one, before it is asked for ---- */
+
+static const struct plumb_flame_query usual = { .view = PLUMB_FLAME_DOWN };
+
+static void *
+make_usual(const void *profile)
+{
+	struct plumb_error unread;
+
+	return plumb_flame_make(profile, &usual, &unread);
+}
+
+void
+plumb_answers_prepare(struct plumb_answers *answers)
+{
+	struct plumb_window_choice main_window = plumb_served_main(&answers->files[0]);
+	const struct plumb_profile *profile;
+	struct plumb_error unread;
+
+	if (answers->wake < 0 || answers->prepared ||
+	    plumb_served_window(answers, &answers->files[0], &main_window, false, &profile,
+	                        &unread) < 0)
+		return;
+	answers->prepared = profile;
+	answers->preparing = plumb_job_start(make_usual, profile, answers->wake);
+}
+
+/* Keeps the usual one if it is there. False: it is still being made. */
+static bool
+take_usual(struct plumb_answers *answers)
+{
+	struct plumb_flame *flame;
+
+	if (!answers->preparing)
+		return true;
+	if (!plumb_job_is_done(answers->preparing))
+		return false;
+	flame = plumb_job_end(answers->preparing);
+	answers->preparing = NULL;
+	if (flame)
+		keep_flame(answers, flame, answers->prepared, NULL);
+	return true;
+}
+
+/* NULL with ERROR filled, or with `later` of the question set. */
 static struct plumb_flame *
 find_flame(struct plumb_question *question, const struct plumb_flame_query *wanted,
            struct plumb_error *error)
 {
 	struct plumb_answers *answers = question->answers;
-	struct plumb_kept_flame *place;
-	struct plumb_flame *flame;
+	struct plumb_flame *flame, *akin = NULL;
 
+	if (!take_usual(answers) && question->profile == answers->prepared && !wanted->against) {
+		question->later = true;
+		return NULL;
+	}
 	for (int i = 0; i < PLUMB_SERVED_FLAMES; i++) {
 		struct plumb_kept_flame *kept = &answers->flames[i];
 
@@ -152,20 +217,16 @@ find_flame(struct plumb_question *question, const struct plumb_flame_query *want
 			kept->used = answers->questions;
 			return kept->flame;
 		}
+		if (kept->flame && plumb_flame_is_akin(kept->flame, question->profile, wanted))
+			akin = kept->flame;
 	}
-	flame = plumb_flame_make(question->profile, wanted, error);
-	if (!flame)
-		return NULL;
-	make_room(answers, plumb_flame_bytes(flame));
-	place = oldest(answers);
-	if (place->flame)
-		forget(place);
-	*place = (struct plumb_kept_flame){ flame, question->profile, wanted->against,
-		                            answers->questions };
+	flame = plumb_flame_make_akin(akin, question->profile, wanted, error);
+	if (flame)
+		keep_flame(answers, flame, question->profile, wanted->against);
 	return flame;
 }
 
-/* The flame graph that the query asks for. NULL with ERROR filled. */
+/* The flame graph that the query asks for. NULL as find_flame. */
 static struct plumb_flame *
 take_flame(struct plumb_question *question, struct plumb_error *error)
 {
@@ -218,13 +279,19 @@ plumb_answer_flame(struct plumb_question *question, struct plumb_error *error)
 		return error->code;
 	flame = take_flame(question, error);
 	if (!flame)
-		return error->code;
+		return question->later ? 0 : error->code;
 	names = read_names(question->query);
 	range.named = names;
 	code = names ? plumb_flame_write(flame, &range, question->format, question->out, error)
 	             : plumb_fail_memory(error, "for the search");
 	free(names);
 	return code;
+}
+
+int
+plumb_answer_flame_frames(struct plumb_question *question, struct plumb_error *error)
+{
+	return plumb_view_frame_files(question->profile, question->format, question->out, error);
 }
 
 /* The node that shows what finding ID is about. */
@@ -259,6 +326,8 @@ plumb_answer_frame(struct plumb_question *question, struct plumb_error *error)
 	if ((asked < 0) == !finding)
 		return plumb_fail(error, PLUMB_EUSAGE, "the query needs node=NUMBER or finding=ID");
 	flame = take_flame(question, error);
+	if (!flame && question->later)
+		return 0;
 	if (!flame || (finding && find_finding(question, finding, flame, &node, error) < 0))
 		return error->code;
 	return plumb_flame_frame(flame, node, rule, question->out, error);

@@ -204,9 +204,8 @@ choose_window(const struct plumb_answer_kind *kind, struct plumb_question *quest
 	text = plumb_query_text(question->query, "window");
 	if (text && plumb_window_parse(text, &choice, error) < 0)
 		return plumb_fail_in(error, "window");
-	if (!text && kind->window == PLUMB_OF_MAIN && question->file->has_loop &&
-	    !wants_whole(question))
-		choice.kind = PLUMB_WINDOW_LOOP;
+	if (!text && kind->window == PLUMB_OF_MAIN && !wants_whole(question))
+		choice = plumb_served_main(question->file);
 	question->windowed = choice.kind;
 	question->window = choice;
 	/* With a window that is named, findings are of that alone, as the verb's are. */

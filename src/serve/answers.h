@@ -66,6 +66,9 @@ struct plumb_answers {
 	char title[200];
 	uint64_t questions; /* so far */
 	struct plumb_kept_flame flames[PLUMB_SERVED_FLAMES];
+	/* The usual flame graph, while it is made. */
+	struct plumb_job *preparing;          /* NULL: it is not */
+	const struct plumb_profile *prepared; /* of which profile */
 	struct plumb_kept_reply kept[PLUMB_REPLIES_MOST];
 	uint32_t kept_count;
 	size_t kept_bytes;
@@ -113,6 +116,8 @@ const struct plumb_answer_kind *plumb_answer_kind_find(const char *name);
 	{ "format", PLUMB_QUERY_CHOICE, .choices = choices_, .fallback = fallback_ }
 #define PLUMB_KEY_WINDOW { "window", PLUMB_QUERY_TEXT }
 
+/* The window of FILE that an answer is of if nobody names one. */
+struct plumb_window_choice plumb_served_main(const struct plumb_served_file *file);
 /* Makes *PROFILE that of CHOICE of FILE. It holds until the next call. With FINDINGS, the window is
  * analysed; without, it has those findings of the run that are of it. The errors are those of
  * plumb_window_profile and plumb_analyze. */
@@ -122,7 +127,7 @@ int plumb_served_window(struct plumb_answers *answers, struct plumb_served_file 
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *file);
 
-/* Frees the flame graphs that are kept of PROFILE; NULL: all. */
+/* Frees the flame graphs that are kept of PROFILE, or are being made; NULL: all. */
 void plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile);
 
 /* ---- the functions of the table ---- */
@@ -139,6 +144,7 @@ int plumb_answer_path(struct plumb_question *question, struct plumb_error *error
 int plumb_answer_explain(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_ranks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_flame(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_flame_frames(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_frame(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_devices(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_series(struct plumb_question *question, struct plumb_error *error);

@@ -240,8 +240,19 @@ send_answer(struct plumb_server *server, struct evhttp_request *request, const c
 }
 
 static void
+prepare(evutil_socket_t fd, short what, void *data)
+{
+	struct plumb_server *server = data;
+
+	(void)fd;
+	(void)what;
+	plumb_answers_prepare(server->answers);
+}
+
+static void
 send_page(struct plumb_server *server, struct evhttp_request *request)
 {
+	const struct timeval soon = { 0, 0 }; /* the page leaves first */
 	struct evbuffer *body = evbuffer_new();
 
 	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Security-Policy",
@@ -249,6 +260,7 @@ send_page(struct plumb_server *server, struct evhttp_request *request)
 	if (body)
 		evbuffer_add_reference(body, server->page, server->page_bytes, NULL, NULL);
 	send_body(request, body ? 200 : 500, "text/html; charset=utf-8", body);
+	event_base_once(server->base, -1, EV_TIMEOUT, prepare, server, &soon);
 	if (body)
 		evbuffer_free(body);
 }

@@ -28,6 +28,7 @@
 #define ROWS_MOST 1000   /* of a report */
 #define FLAME_WIDTH 8000 /* pixels */
 #define BOXES_MOST 100000
+#define BOXES_FEW 25000
 #define TIMELINE_WIDTH 8000 /* pixels */
 #define MEMORIES_MOST 64    /* of devices and processes */
 #define DETAILS_MOST 60     /* boxes of a flame graph */
@@ -215,14 +216,20 @@ count_rows(const struct plumb_reply *reply)
 }
 
 /* A flame graph as wide as a page may hold: boxes that are narrower than a pixel of this width are
- * merged. */
+ * merged. WHOLE_TOO: if it has few boxes, it is there as it is, since the page makes other views of
+ * it. */
 static int
-add_flame(struct onefile *page, const char *query, struct plumb_error *error)
+add_flame(struct onefile *page, const char *query, bool whole_too, struct plumb_error *error)
 {
 	char whole[400], note[120];
 	struct plumb_reply *reply = NULL;
 	int px = FLAME_WIDTH;
 
+	if (whole_too) {
+		reply = plumb_answers_reply(page->answers, "flame", query);
+		if (reply && reply->status == 200 && count_rows(reply) <= BOXES_FEW)
+			return add_reply(page, "flame", query, NULL, reply, error);
+	}
 	for (; px >= 250; px /= 2) {
 		snprintf(whole, sizeof whole, "%s&px=%d", query, px);
 		plumb_reply_drop(reply);
@@ -255,14 +262,14 @@ add_flames(struct onefile *page, const struct plumb_served_file *file, const cha
 			has |= (unsigned)(p->values[i].metric == metrics[m]) << m;
 	for (size_t v = 0; !code && v < 3; v++) {
 		snprintf(query, sizeof query, "view=%s&%s&%s", views[v], number, window);
-		code = add_flame(page, query, error);
+		code = add_flame(page, query, !v, error);
 		/* The default is asked for with its name, and without. */
 		for (unsigned m = 0; !code && m < METRICS; m++) {
 			if (!(has >> m & 1) && metrics[m] != usual)
 				continue;
 			snprintf(query, sizeof query, "view=%s&%s&%s&metric=%s", views[v], number,
 			         window, plumb_metrics[metrics[m]].name);
-			code = add_flame(page, query, error);
+			code = add_flame(page, query, !v, error);
 		}
 	}
 	return code;
@@ -511,8 +518,7 @@ static int
 add_window_details(struct onefile *page, struct plumb_served_file *file, const char *number,
                    const char *window, struct plumb_error *error)
 {
-	struct plumb_window_choice choice = { file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL,
-		                              0 };
+	struct plumb_window_choice choice = plumb_served_main(file);
 	const char *name = strchr(window, '=');
 	char query[200];
 	int code = name ? plumb_window_parse(name + 1, &choice, error) : 0;
@@ -546,7 +552,7 @@ add_comparison(struct onefile *page, struct plumb_error *error)
 			snprintf(query, sizeof query, "view=%s&width=%s&file=%" PRIu32 "&against=0",
 			         plumb_flame_view_names[v], plumb_flame_width_names[w],
 			         answers->before);
-			code = add_flame(page, query, error);
+			code = add_flame(page, query, false, error);
 		}
 	snprintf(query, sizeof query, "file=%" PRIu32 "&against=0", answers->before);
 	return code ? code
@@ -588,6 +594,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		if (!plumb_tables_kinds[k].aside)
 			code = add(page, "tables", NULL, error, "%s&kind=%s", number,
 			           plumb_tables_kinds[k].id);
+	if (!code && file->whole->frames_count <= BOXES_MOST)
+		code = add(page, "flame/frames", NULL, error, "%s", number);
 	if (!code)
 		code = add_timeline(page, number, error);
 	if (!code)

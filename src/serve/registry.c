@@ -222,6 +222,8 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "explain", PLUMB_FORMATS_JSON, PLUMB_OF_WHOLE, explain_keys, plumb_answer_explain },
 	{ "ranks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, ranks_keys, plumb_answer_ranks },
 	{ "flame", PLUMB_FORMATS_ALL, PLUMB_OF_MAIN, flame_keys, plumb_answer_flame },
+	{ "flame/frames", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
+	  plumb_answer_flame_frames },
 	{ "frame", PLUMB_FORMATS_JSON, PLUMB_OF_MAIN, frame_keys, plumb_answer_frame },
 	{ "memory/devices", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, memories_keys,
 	  plumb_answer_memory_devices },

@@ -59,6 +59,8 @@ plumb_answers_reply(struct plumb_answers *answers, const char *name, const char 
  * PLUMB_REPLY_LATER. Returns a descriptor (eventfd) that can be read when it is time to ask again;
  * -1: it could not be made, and all is done at once. */
 int plumb_answers_wake(struct plumb_answers *answers);
+/* Begins to make what is asked for first, if what takes long is done in another thread. */
+void plumb_answers_prepare(struct plumb_answers *answers);
 struct plumb_reply *plumb_reply_keep(struct plumb_reply *reply);
 void plumb_reply_drop(struct plumb_reply *reply);
 

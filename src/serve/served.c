@@ -75,6 +75,13 @@ take_findings(const struct plumb_profile *whole, struct plumb_profile *window,
 	return code;
 }
 
+struct plumb_window_choice
+plumb_served_main(const struct plumb_served_file *file)
+{
+	return (struct plumb_window_choice){ file->has_loop ? PLUMB_WINDOW_LOOP : PLUMB_WINDOW_ALL,
+		                             0 };
+}
+
 int
 plumb_served_window(struct plumb_answers *answers, struct plumb_served_file *file,
                     const struct plumb_window_choice *choice, bool findings,

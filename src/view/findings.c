@@ -33,6 +33,28 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 	free(path);
 }
 
+/* What CONTEXT ends in, which pages find in their rows: the labels of a path have no kinds. */
+static void
+write_frame(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame;
+
+	plumb_json_key(json, "frame");
+	if (!context || context >= p->contexts_count) { /* the root is no frame */
+		plumb_json_null(json);
+		return;
+	}
+	frame = plumb_context_frame(p, context);
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "id", p->contexts[context].frame);
+	plumb_json_key_text(json, "kind", plumb_frame_kind_names[frame->kind]);
+	plumb_json_key_text(json, "name", plumb_frame_label(p, p->contexts[context].frame));
+	plumb_json_key_text(json, "file", plumb_text(p, frame->file));
+	plumb_json_key_line(json, "line", frame->line);
+	plumb_json_key_quantity(json, "context", context);
+	plumb_json_end(json);
+}
+
 /* The window with NAME, which plumb_window_name made. */
 static const struct plumb_window_sum *
 find_window(const struct plumb_window_sums *sums, const char *name)
@@ -99,6 +121,7 @@ plumb_finding_json(const struct plumb_profile *p, uint32_t finding, struct plumb
 	plumb_json_key(json, "evidence");
 	plumb_json_raw(json, plumb_text(p, f->evidence));
 	write_path(json, p, f->context);
+	write_frame(json, p, f->context);
 	plumb_json_end(json);
 }
 

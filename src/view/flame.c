@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/group.h"
+#include "base/large.h"
 #include "model/metric.h"
 #include "view/flame_private.h"
 #include "view/view.h"
@@ -54,18 +55,30 @@ is_same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
+/* Of the same frames and call paths? In all views but one, backward work is apart. */
+bool
+plumb_flame_is_akin(const struct plumb_flame *flame, const struct plumb_profile *profile,
+                    const struct plumb_flame_query *query)
+{
+	const struct plumb_flame_query *own = &flame->query;
+
+	return flame->profile == profile && own->hidden == query->hidden &&
+	       own->collapse == query->collapse && own->apart == query->apart &&
+	       own->against == query->against && is_same_text(own->hide, query->hide) &&
+	       ((own->view == PLUMB_FLAME_HEAVY) == (query->view == PLUMB_FLAME_HEAVY) ||
+	        (own->view != PLUMB_FLAME_HEAVY && !flame->base->marked));
+}
+
 bool
 plumb_flame_is(const struct plumb_flame *flame, const struct plumb_profile *profile,
                const struct plumb_flame_query *query)
 {
 	const struct plumb_flame_query *own = &flame->query;
 
-	return flame->profile == profile && own->view == query->view &&
-	       own->hidden == query->hidden && own->collapse == query->collapse &&
-	       own->apart == query->apart && own->one_rank == query->one_rank &&
-	       own->rank == query->rank && own->against == query->against &&
+	return plumb_flame_is_akin(flame, profile, query) && own->view == query->view &&
+	       own->one_rank == query->one_rank && own->rank == query->rank &&
 	       (!query->against || own->width == query->width) &&
-	       is_same_text(own->metric, query->metric) && is_same_text(own->hide, query->hide) &&
+	       is_same_text(own->metric, query->metric) &&
 	       (!is_about_frame(query) || own->of == query->of);
 }
 
@@ -172,104 +185,131 @@ find_all_hidden(const struct plumb_flame *flame, struct plumb_error *error)
 	return all;
 }
 
-/* What is called in a profile has its callers there, in its own phase, too. */
-static void
-spread_flags(struct plumb_flame_tree *tree)
+/* The parts of nodes that they hold themselves, from the values; malloced. NULL: no memory. */
+static struct plumb_flame_amount *
+add_values(const struct plumb_flame *flame)
 {
-	for (uint32_t n = tree->count; n-- > 1;)
-		tree->nodes[tree->nodes[n].parent].flags |=
-			tree->nodes[n].flags & (PLUMB_FLAME_IS_AFTER | PLUMB_FLAME_IS_BEFORE);
+	const struct plumb_flame_base *base = flame->base;
+	size_t bytes = base->tree.count * sizeof(struct plumb_flame_amount);
+	struct plumb_flame_amount *own = plumb_large(bytes);
+
+	if (own)
+		memset(own, 0, bytes);
+	for (uint32_t s = 0; own && s < flame->side_count; s++) {
+		const struct plumb_flame_side *side = &flame->sides[s];
+		const struct plumb_profile *p = side->profile;
+
+		for (uint32_t i = 0; i < p->values_count; i++) {
+			const struct plumb_value *v = &p->values[i];
+			int64_t *sum;
+
+			if (v->metric != side->metric || !v->count || v->sum == PLUMB_UNKNOWN ||
+			    !plumb_flame_wants(p, &flame->query, v->track))
+				continue;
+			sum = s ? &own[base->owner[s][v->context]].before
+			        : &own[base->owner[s][v->context]].self;
+			*sum = plumb_flame_sum(*sum, v->sum);
+		}
+	}
+	return own;
 }
 
 /* How wide the parts of nodes are that they hold themselves. */
 static void
-set_masses(const struct plumb_flame *flame, struct plumb_flame_tree *tree)
+set_masses(const struct plumb_flame *flame, struct plumb_flame_amount *own)
 {
 	enum plumb_flame_width width =
 		flame->query.against ? flame->query.width : PLUMB_FLAME_AFTER;
 
-	for (uint32_t n = 0; n < tree->count; n++) {
-		struct plumb_flame_amount *own = &tree->nodes[n].own;
-		double after = fabs((double)own->self / flame->sides[0].per);
-		double before = fabs((double)own->before / flame->sides[1].per);
+	for (uint32_t n = 0; n < flame->base->tree.count; n++) {
+		double after = fabs((double)own[n].self / flame->sides[0].per);
+		double before = fabs((double)own[n].before / flame->sides[1].per);
 
-		own->mass = width == PLUMB_FLAME_AFTER    ? after
-		            : width == PLUMB_FLAME_BEFORE ? before
-		                                          : fmax(after, before);
+		own[n].mass = width == PLUMB_FLAME_AFTER    ? after
+		              : width == PLUMB_FLAME_BEFORE ? before
+		                                            : fmax(after, before);
 	}
 }
 
-int
-plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
-                      uint32_t *owner[PLUMB_FLAME_SIDES], struct plumb_error *error)
+void
+plumb_flame_base_drop(struct plumb_flame_base *base)
 {
-	static const uint8_t flags[] = { PLUMB_FLAME_IS_AFTER, PLUMB_FLAME_IS_BEFORE };
-	unsigned char *skip = find_all_hidden(flame, error);
-	int code = 0;
+	if (!base || --base->references)
+		return;
+	plumb_flame_tree_free(&base->tree);
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
+		free(base->owner[s]);
+		free(base->user[s]);
+		free(base->user_of[s]);
+	}
+	free(base->user_code);
+	free(base);
+}
 
-	*base = (struct plumb_flame_tree){ 0 };
-	memset(owner, 0, PLUMB_FLAME_SIDES * sizeof *owner);
+/* Makes the tree of the contexts that FLAME is made of. */
+static int
+make_base(struct plumb_flame *flame, struct plumb_error *error)
+{
+	unsigned char *skip = find_all_hidden(flame, error);
+	struct plumb_flame_base *base = calloc(1, sizeof *base);
+	bool ok = base && skip;
+
+	flame->base = base;
+	if (base)
+		base->references = 1;
 	if (!skip)
 		return error->code;
-	code = plumb_flame_tree_new(base, flame->profile->contexts_count);
-	for (uint32_t s = 0; !code && s < flame->side_count; s++) {
-		const struct plumb_flame_source source = {
-			.side = &flame->sides[s],
-			.query = &flame->query,
-			.skip = skip,
-			.frames = plumb_flame_frames(flame),
-			.flag = flame->side_count > 1 ? flags[s] : 0,
-			.before = s > 0,
-		};
+	ok = ok && !plumb_flame_tree_new(&base->tree, flame->profile->contexts_count + 1u,
+	                                 flame->query.collapse, false);
+	for (uint32_t s = 0; ok && s < flame->side_count; s++) {
+		size_t contexts = flame->sides[s].profile->contexts_count + (size_t)1;
 
-		owner[s] =
-			malloc((source.side->profile->contexts_count + (size_t)1) * sizeof **owner);
-		code = owner[s] ? plumb_flame_project(&source, base, owner[s]) : PLUMB_ESYSTEM;
+		base->owner[s] = plumb_large(contexts * sizeof **base->owner);
+		ok = base->owner[s];
 	}
+	ok = ok && !plumb_flame_project(flame, skip, &base->tree, base->owner);
 	free(skip);
-	if (code)
+	if (!ok)
 		return plumb_fail_memory(error, "for the flame graph");
-	set_masses(flame, base);
-	spread_flags(base);
+	free(base->tree.slots);
+	base->tree.slots = NULL;
+	for (uint32_t n = 1; !base->marked && n < base->tree.count; n++)
+		base->marked = base->tree.nodes[n].marks;
 	return 0;
 }
 
-/* BASE as the view has it; it may become that tree. */
+/* BASE as the view has it. */
 static int
-turn_base(const struct plumb_flame_query *query, struct plumb_flame_tree *base,
+turn_base(const struct plumb_flame_query *query, const struct plumb_flame_tree *base,
           struct plumb_flame_tree *tree)
 {
 	if (query->view == PLUMB_FLAME_UP)
 		return plumb_flame_invert(base, tree);
 	if (query->view == PLUMB_FLAME_CALLERS)
 		return plumb_flame_callers(base, query->of, tree);
-	if (query->view == PLUMB_FLAME_CALLEES)
-		return plumb_flame_callees(base, query->of, tree);
-	*tree = *base;
-	*base = (struct plumb_flame_tree){ 0 };
-	return 0;
+	return plumb_flame_callees(base, query->of, tree);
 }
 
 static int
 fill_flame(struct plumb_flame *flame, struct plumb_error *error)
 {
-	struct plumb_flame_tree base = { 0 }, tree = { 0 };
-	uint32_t *owner[PLUMB_FLAME_SIDES];
-	int code = plumb_flame_make_base(flame, &base, owner, error);
+	struct plumb_flame_tree base, tree = { 0 };
+	int code = flame->base ? 0 : make_base(flame, error);
 
-	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++)
-		free(owner[s]);
-	if (!code) {
+	if (code)
+		return code;
+	base = flame->base->tree;
+	base.own = add_values(flame);
+	code = base.own ? 0 : PLUMB_ESYSTEM;
+	if (!code)
+		set_masses(flame, base.own);
+	if (!code && flame->query.view > PLUMB_FLAME_HEAVY)
 		code = turn_base(&flame->query, &base, &tree);
-		plumb_flame_tree_free(&base);
-		if (!code)
-			code = plumb_flame_layout(flame, &tree);
-		if (code)
-			plumb_fail_memory(error, "for the flame graph");
-	}
-	plumb_flame_tree_free(&base);
+	if (!code)
+		code = plumb_flame_layout(flame, tree.nodes ? &tree : &base);
+	free(base.own);
 	plumb_flame_tree_free(&tree);
-	return code;
+	return code ? plumb_fail_memory(error, "for the flame graph") : 0;
 }
 
 static bool
@@ -283,8 +323,8 @@ copy_query(struct plumb_flame *flame, const struct plumb_flame_query *query)
 }
 
 static int
-make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
-           struct plumb_error *error)
+make_flame(struct plumb_flame *flame, const struct plumb_flame *akin,
+           const struct plumb_flame_query *query, struct plumb_error *error)
 {
 	const struct plumb_profile *p = flame->profile;
 	int code;
@@ -298,7 +338,7 @@ make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
 	flame->side_count = 1;
 	flame->sides[0].profile = p;
 	if (query->against) {
-		code = plumb_flame_compare(flame, error);
+		code = plumb_flame_compare(flame, akin, error);
 		if (code)
 			return code;
 	} else {
@@ -310,8 +350,8 @@ make_flame(struct plumb_flame *flame, const struct plumb_flame_query *query,
 }
 
 struct plumb_flame *
-plumb_flame_make(const struct plumb_profile *profile, const struct plumb_flame_query *query,
-                 struct plumb_error *error)
+plumb_flame_make_akin(struct plumb_flame *akin, const struct plumb_profile *profile,
+                      const struct plumb_flame_query *query, struct plumb_error *error)
 {
 	struct plumb_flame *flame = calloc(1, sizeof *flame);
 
@@ -320,10 +360,21 @@ plumb_flame_make(const struct plumb_profile *profile, const struct plumb_flame_q
 		return NULL;
 	}
 	flame->profile = profile;
-	if (!make_flame(flame, query, error))
+	if (akin) {
+		flame->base = akin->base;
+		flame->base->references++;
+	}
+	if (!make_flame(flame, akin, query, error))
 		return flame;
 	plumb_flame_free(flame);
 	return NULL;
+}
+
+struct plumb_flame *
+plumb_flame_make(const struct plumb_profile *profile, const struct plumb_flame_query *query,
+                 struct plumb_error *error)
+{
+	return plumb_flame_make_akin(NULL, profile, query, error);
 }
 
 void
@@ -348,8 +399,21 @@ plumb_flame_free(struct plumb_flame *flame)
 	free(flame->start);
 	free(flame->width);
 	plumb_flame_search_free(&flame->search);
-	plumb_flame_base_free(&flame->base);
+	plumb_flame_base_drop(flame->base);
 	free(flame);
+}
+
+/* The part of what several flame graphs have in common. */
+static size_t
+base_bytes(const struct plumb_flame *flame)
+{
+	const struct plumb_flame_base *base = flame->base;
+	size_t bytes = base->tree.room * sizeof *base->tree.nodes;
+
+	for (uint32_t s = 0; s < flame->side_count; s++)
+		bytes += (base->user[s] ? 2 : 1) * sizeof(uint32_t) *
+		         flame->sides[s].profile->contexts_count;
+	return bytes / base->references;
 }
 
 size_t
@@ -357,18 +421,16 @@ plumb_flame_bytes(const struct plumb_flame *flame)
 {
 	size_t each =
 		4 * sizeof *flame->parent + 2 * sizeof *flame->self + 2 * sizeof *flame->start + 2;
-	size_t bytes = sizeof *flame + flame->base.tree.room * sizeof *flame->base.tree.nodes;
+	size_t bytes = sizeof *flame + base_bytes(flame);
 
 	if (flame->before)
 		each += 2 * sizeof *flame->before;
 	if (flame->search.text)
 		each += 1 + (flame->before ? 2 : 1) * sizeof *flame->search.matched;
-	for (uint32_t s = 0; s < flame->side_count; s++) {
-		const struct plumb_profile *p = flame->sides[s].profile;
-
-		bytes += flame->sides[s].frame_of ? sizeof(uint32_t) * p->frames_count : 0;
-		bytes += flame->base.owner[s] ? 2 * sizeof(uint32_t) * p->contexts_count : 0;
-	}
+	for (uint32_t s = 0; s < flame->side_count; s++)
+		bytes += flame->sides[s].frame_of
+		                 ? sizeof(uint32_t) * flame->sides[s].profile->frames_count
+		                 : 0;
 	return bytes + (flame->count + (size_t)1) * each;
 }
 

@@ -49,11 +49,13 @@ enum plumb_flame_layer plumb_flame_layer_of(uint32_t frame_kind);
 /* Flags of a box. */
 enum {
 	PLUMB_FLAME_HAS_FINDING = 1,
-	PLUMB_FLAME_MATCHES = 2,       /* the search */
-	PLUMB_FLAME_IS_FUSED = 4,      /* compiled code, whose origins are known */
-	PLUMB_FLAME_MATCHES_BELOW = 8, /* a box below it matches the search */
-	PLUMB_FLAME_IS_AFTER = 16,     /* of two profiles: the profile has it */
-	PLUMB_FLAME_IS_BEFORE = 32,    /* and so has the one that it is compared with */
+	PLUMB_FLAME_MATCHES = 2,           /* the search */
+	PLUMB_FLAME_IS_FUSED = 4,          /* compiled code, whose origins are known */
+	PLUMB_FLAME_MATCHES_BELOW = 8,     /* a box below it matches the search */
+	PLUMB_FLAME_IS_AFTER = 16,         /* of two profiles: the profile has it */
+	PLUMB_FLAME_IS_BEFORE = 32,        /* and so has the one that it is compared with */
+	PLUMB_FLAME_IS_BACKWARD = 64,      /* top-down: work of the backward pass */
+	PLUMB_FLAME_IS_ACCUMULATION = 128, /* and of gradient accumulation */
 };
 
 /* Of two profiles: what makes a box wide. */
@@ -105,6 +107,13 @@ struct plumb_flame;
 struct plumb_flame *
 plumb_flame_make(const struct plumb_profile *profile, const struct plumb_flame_query *query,
                  struct plumb_error *error);
+/* The same in less time and memory: AKIN, for which plumb_flame_is_akin is true, has a part of it.
+ * NULL: none has. Use both in one thread, and free them in any order. */
+struct plumb_flame *
+plumb_flame_make_akin(struct plumb_flame *akin, const struct plumb_profile *profile,
+                      const struct plumb_flame_query *query, struct plumb_error *error);
+bool plumb_flame_is_akin(const struct plumb_flame *flame, const struct plumb_profile *profile,
+                         const struct plumb_flame_query *query);
 void plumb_flame_free(struct plumb_flame *flame);
 
 /* Is FLAME what plumb_flame_make would make? For those who keep some. Ranges do not matter. */
@@ -127,8 +136,7 @@ int plumb_flame_node_of(struct plumb_flame *flame, uint32_t context, uint32_t *n
 
 /*
  * NODE in detail, as JSON (docs/folders/view.md). USER_CODE is the rule that tells your code, or
- * NULL. PLUMB_EUSAGE: no such node, a broken rule. The first call takes about as long as making
- * FLAME, and makes it larger.
+ * NULL. PLUMB_EUSAGE: no such node, a broken rule. The first call makes FLAME larger.
  */
 int plumb_flame_frame(struct plumb_flame *flame, uint32_t node, const char *user_code, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;

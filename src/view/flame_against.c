@@ -4,6 +4,7 @@
  * rest of the folder sees one tree, whose nodes have a value of each profile.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/metric.h"
 #include "view/diff.h"
@@ -63,8 +64,27 @@ find_metrics(struct plumb_flame *flame, struct plumb_error *error)
 	return 0;
 }
 
+/* What AKIN has found. */
+static int
+take_numbers(struct plumb_flame *flame, const struct plumb_flame *akin, struct plumb_error *error)
+{
+	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
+		const struct plumb_flame_side *from = &akin->sides[s];
+		size_t count = from->profile->frames_count + (size_t)1;
+		uint32_t *copy = malloc(count * sizeof *copy);
+
+		if (!copy)
+			return plumb_fail_memory(error, "for the flame graph");
+		flame->sides[s].frame_of = memcpy(copy, from->frame_of, (count - 1) * sizeof *copy);
+		flame->sides[s].per = from->per;
+		flame->iterations[s] = akin->iterations[s];
+	}
+	return 0;
+}
+
 int
-plumb_flame_compare(struct plumb_flame *flame, struct plumb_error *error)
+plumb_flame_compare(struct plumb_flame *flame, const struct plumb_flame *akin,
+                    struct plumb_error *error)
 {
 	const struct plumb_profile *profiles[] = { flame->query.against, flame->profile };
 	const struct plumb_diff_options options = { .by = PLUMB_DIFF_CONTEXT };
@@ -78,6 +98,8 @@ plumb_flame_compare(struct plumb_flame *flame, struct plumb_error *error)
 	code = find_metrics(flame, error);
 	if (code)
 		return code;
+	if (akin)
+		return take_numbers(flame, akin, error);
 	diff = plumb_diff_new(profiles, 1, 2, &options, error);
 	if (!diff)
 		return PLUMB_ESYSTEM;

@@ -76,7 +76,9 @@ flags_of(const struct walk *w, uint32_t node)
 {
 	const struct plumb_flame *f = w->flame;
 
-	return f->flags[node] | (w->searched ? f->search.flags[node] : 0u);
+	return f->flags[node] | (w->searched ? f->search.flags[node] : 0u) |
+	       (f->marks[node] & PLUMB_CONTEXT_BACKWARD ? PLUMB_FLAME_IS_BACKWARD : 0u) |
+	       (f->marks[node] & PLUMB_CONTEXT_ACCUMULATION ? PLUMB_FLAME_IS_ACCUMULATION : 0u);
 }
 
 static double

@@ -69,7 +69,7 @@ put_context(struct collapse *w, uint32_t node, uint32_t context)
 static bool
 place_context(struct collapse *w, uint32_t node, uint32_t context)
 {
-	uint32_t frame = plumb_flame_context_frame(w->source, context), child;
+	uint32_t frame = plumb_flame_context_frame(w->source->side, context), child;
 
 	if (w->source->skip[frame]) {
 		put_context(w, node, context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One node in detail. Nodes of the view know no contexts, so the tree of the contexts is made again
- * and kept: those of its nodes whose path is that of the node are its places.
+ * One node in detail. Nodes of the view know no contexts, but the flame graph has the tree of the
+ * contexts: those of its nodes whose path is that of the node are its places.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,20 +36,7 @@ struct detail {
 	struct plumb_stat *self[PLUMB_FLAME_SIDES], *total[PLUMB_FLAME_SIDES];
 };
 
-/* ---- the base ---- */
-
-void
-plumb_flame_base_free(struct plumb_flame_base *base)
-{
-	plumb_flame_tree_free(&base->tree);
-	for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++) {
-		free(base->owner[s]);
-		free(base->user[s]);
-		free(base->user_of[s]);
-	}
-	free(base->user_code);
-	*base = (struct plumb_flame_base){ 0 };
-}
+/* ---- your code ---- */
 
 /* Makes what RULE says of the frames and contexts of SIDE. */
 static int
@@ -65,17 +52,17 @@ find_user_of(struct plumb_flame *f, uint32_t side, const char *rule, struct plum
 		free(user);
 		return code;
 	}
-	free(f->base.user[side]);
-	free(f->base.user_of[side]);
-	f->base.user[side] = user;
-	f->base.user_of[side] = user_of;
+	free(f->base->user[side]);
+	free(f->base->user_of[side]);
+	f->base->user[side] = user;
+	f->base->user_of[side] = user_of;
 	return 0;
 }
 
 static int
 find_user(struct plumb_flame *f, const char *rule, struct plumb_error *error)
 {
-	struct plumb_flame_base *base = &f->base;
+	struct plumb_flame_base *base = f->base;
 	char *copy;
 	int code = 0;
 
@@ -99,29 +86,6 @@ find_user(struct plumb_flame *f, const char *rule, struct plumb_error *error)
 	return 0;
 }
 
-static int
-find_base(struct plumb_flame *f, struct plumb_error *error)
-{
-	struct plumb_flame_tree tree;
-	uint32_t *owner[PLUMB_FLAME_SIDES];
-	int code;
-
-	if (f->base.owner[0])
-		return 0;
-	code = plumb_flame_make_base(f, &tree, owner, error);
-	if (code) {
-		plumb_flame_tree_free(&tree);
-		for (uint32_t s = 0; s < PLUMB_FLAME_SIDES; s++)
-			free(owner[s]);
-		return code;
-	}
-	free(tree.slots);
-	tree.slots = NULL;
-	f->base.tree = tree;
-	memcpy(f->base.owner, owner, sizeof owner);
-	return 0;
-}
-
 /* ---- which nodes of the base are meant ---- */
 
 /* Is NODE as step number STEP of the path has it? */
@@ -140,11 +104,11 @@ is_step(const struct detail *d, const struct plumb_flame_node *node, uint32_t st
 static void
 mark_down(struct detail *d, uint32_t *at)
 {
-	const struct plumb_flame_node *nodes = d->flame->base.tree.nodes;
+	const struct plumb_flame_node *nodes = d->flame->base->tree.nodes;
 	bool callees = d->flame->query.view == PLUMB_FLAME_CALLEES;
 
 	d->is[0] = callees || d->length ? 0 : IN | OWN;
-	for (uint32_t n = 1; n < d->flame->base.tree.count; n++) {
+	for (uint32_t n = 1; n < d->flame->base->tree.count; n++) {
 		uint32_t parent = nodes[n].parent, before = at[parent];
 		bool begins = callees ? !before && nodes[n].frame == d->flame->query.of : !parent;
 
@@ -164,7 +128,7 @@ mark_down(struct detail *d, uint32_t *at)
 static uint32_t
 walk_out(const struct detail *d, uint32_t n)
 {
-	const struct plumb_flame_node *nodes = d->flame->base.tree.nodes;
+	const struct plumb_flame_node *nodes = d->flame->base->tree.nodes;
 	uint32_t place = n;
 
 	for (uint32_t i = 0; i < d->length; i++) {
@@ -178,13 +142,13 @@ walk_out(const struct detail *d, uint32_t n)
 static void
 mark_up(struct detail *d, unsigned char *inside)
 {
-	const struct plumb_flame_node *nodes = d->flame->base.tree.nodes;
+	const struct plumb_flame_node *nodes = d->flame->base->tree.nodes;
 	bool callers = d->flame->query.view == PLUMB_FLAME_CALLERS;
 	uint32_t of = d->flame->query.of;
 
 	if (!callers && !d->length)
 		d->is[0] = IN | OWN;
-	for (uint32_t n = 1; n < d->flame->base.tree.count; n++) {
+	for (uint32_t n = 1; n < d->flame->base->tree.count; n++) {
 		uint32_t parent = nodes[n].parent, place;
 		bool above = inside[parent];
 
@@ -205,7 +169,7 @@ mark_up(struct detail *d, unsigned char *inside)
 static bool
 mark_base(struct detail *d)
 {
-	uint32_t count = d->flame->base.tree.count;
+	uint32_t count = d->flame->base->tree.count;
 	enum plumb_flame_view view = d->flame->query.view;
 	void *scratch = calloc(count, sizeof(uint32_t));
 
@@ -229,7 +193,7 @@ part_of(const struct detail *d, uint32_t side, uint32_t context)
 	const struct plumb_flame *f = d->flame;
 
 	return context < f->sides[side].profile->contexts_count
-	               ? d->is[f->base.owner[side][context]]
+	               ? d->is[f->base->owner[side][context]]
 	               : 0;
 }
 
@@ -377,7 +341,7 @@ write_origins_of(struct detail *d, uint32_t side, bool fused)
 		if (twice)
 			continue;
 		written[count++] = o->origin;
-		part = plumb_fused_part(p, o->origin, d->flame->base.user[side]);
+		part = plumb_fused_part(p, o->origin, d->flame->base->user[side]);
 		plumb_json_object(d->json);
 		plumb_json_key_text(d->json, "reason", name_reason(o->reason));
 		plumb_json_key_text(d->json, "operator",
@@ -422,8 +386,8 @@ write_place(struct detail *d)
 	uint32_t frame = f->frame[d->node], own = frame, side, context = find_context(d, &side);
 	const struct plumb_profile *p = plumb_flame_frame_owner(f, &own);
 	struct plumb_report report = { .profile = f->sides[side].profile,
-		                       .user = f->base.user[side],
-		                       .user_of = f->base.user_of[side] };
+		                       .user = f->base->user[side],
+		                       .user_of = f->base->user_of[side] };
 	struct plumb_report_place place = { 0 };
 	char text[PLUMB_FLAME_LABEL_SIZE];
 
@@ -499,9 +463,7 @@ plumb_flame_frame(struct plumb_flame *flame, uint32_t node, const char *user_cod
 	error = error ? error : &unread;
 	if (node >= flame->count)
 		return plumb_fail(error, PLUMB_EUSAGE, "the flame graph has no node %u", node);
-	code = find_base(flame, error);
-	if (!code)
-		code = find_user(flame, user_code, error);
+	code = find_user(flame, user_code, error);
 	if (!code && (!find_path(&d) || !mark_base(&d)))
 		code = plumb_fail_memory(error, "for the flame graph");
 	for (uint32_t s = 0; !code && s < flame->side_count; s++)
@@ -538,20 +500,17 @@ plumb_flame_node_of(struct plumb_flame *f, uint32_t context, uint32_t *node,
 	const struct plumb_flame_node *nodes;
 	uint32_t length = 0, *path, at, next = 0;
 	bool up = f->query.view == PLUMB_FLAME_UP;
-	int code = find_base(f, error);
 
 	*node = 0;
-	if (code)
-		return code;
 	if (f->query.view > PLUMB_FLAME_UP || context >= f->profile->contexts_count)
 		return 0;
-	nodes = f->base.tree.nodes;
-	for (at = f->base.owner[0][context]; at; at = nodes[at].parent)
+	nodes = f->base->tree.nodes;
+	for (at = f->base->owner[0][context]; at; at = nodes[at].parent)
 		length++;
 	path = malloc(length * sizeof *path + 1);
 	if (!path)
 		return plumb_fail_memory(error, "for the flame graph");
-	at = f->base.owner[0][context];
+	at = f->base->owner[0][context];
 	for (uint32_t i = 0; i < length; i++, at = nodes[at].parent)
 		path[up ? i : length - 1 - i] = at;
 	/* Bottom-up, what is below it are its callers. */

@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/sort.h"
 #include "view/flame_private.h"
+
+#define FEW 64 /* children that are sorted without counting digits */
 
 struct layout {
 	const struct plumb_flame_tree *tree;
@@ -20,12 +23,13 @@ static void
 add_up(struct layout *l)
 {
 	const struct plumb_flame_node *nodes = l->tree->nodes;
+	const struct plumb_flame_amount *own = l->tree->own;
 
 	for (uint32_t n = 0; n < l->tree->count; n++) {
-		l->mass[n] = nodes[n].own.mass;
-		l->value[n] = nodes[n].own.self;
+		l->mass[n] = own[n].mass;
+		l->value[n] = own[n].self;
 		if (l->before)
-			l->before[n] = nodes[n].own.before;
+			l->before[n] = own[n].before;
 	}
 	for (uint32_t n = l->tree->count; n-- > 1;) {
 		uint32_t parent = nodes[n].parent;
@@ -51,54 +55,76 @@ add_unseen(const struct layout *l, enum plumb_flame_width width)
 	return sum;
 }
 
-/* Puts nodes that hold something into ORDER, the greatest first if GREATEST. */
-static bool
-order_nodes(struct layout *l, bool greatest, uint32_t *order)
-{
-	uint32_t count = 0;
-	struct plumb_sort_item *items = NULL, *spare = NULL;
-
-	l->shown = 1;
-	for (uint32_t n = 1; n < l->tree->count; n++)
-		if (l->mass[n] > 0)
-			order[count++] = n;
-	l->shown = count + 1;
-	if (!greatest)
-		return true;
-	items = malloc((count + (size_t)1) * sizeof *items);
-	spare = malloc((count + (size_t)1) * sizeof *spare);
-	for (uint32_t i = 0; items && spare && i < count; i++) {
-		uint64_t bits;
-
-		/* Of numbers that are not negative, the bits have the same order. */
-		memcpy(&bits, &l->mass[order[i]], sizeof bits);
-		items[i] = (struct plumb_sort_item){ ~bits, order[i] };
-	}
-	if (items && spare)
-		plumb_sort(items, spare, count);
-	for (uint32_t i = 0; items && spare && i < count; i++)
-		order[i] = items[i].index;
-	greatest = items && spare;
-	free(items);
-	free(spare);
-	return greatest;
-}
-
-/* Lists the children of each node, in the order of ORDER. */
+/* Lists the children of each node that hold something, in the order of the tree. */
 static void
-list_children(struct layout *l, const uint32_t *order)
+list_children(struct layout *l)
 {
 	const struct plumb_flame_node *nodes = l->tree->nodes;
 	uint32_t count = l->tree->count;
 
 	memset(l->first, 0, (count + (size_t)2) * sizeof *l->first);
+	l->shown = 1;
 	/* Two places further, so that filling the list moves each to where it belongs. */
-	for (uint32_t i = 0; i + 1 < l->shown; i++)
-		l->first[nodes[order[i]].parent + 2]++;
+	for (uint32_t n = 1; n < count; n++)
+		if (l->mass[n] > 0) {
+			l->first[nodes[n].parent + 2]++;
+			l->shown++;
+		}
 	for (uint32_t n = 0; n < count; n++)
 		l->first[n + 2] += l->first[n + 1];
-	for (uint32_t i = 0; i + 1 < l->shown; i++)
-		l->list[l->first[nodes[order[i]].parent + 1]++] = order[i];
+	for (uint32_t n = 1; n < count; n++)
+		if (l->mass[n] > 0)
+			l->list[l->first[nodes[n].parent + 1]++] = n;
+}
+
+/* Puts the COUNT nodes at LIST into order, the greatest first. Most nodes have few children. */
+static void
+insert_greatest(const struct layout *l, uint32_t *list, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		uint32_t node = list[i], at = i;
+
+		for (; at && l->mass[list[at - 1]] < l->mass[node]; at--)
+			list[at] = list[at - 1];
+		list[at] = node;
+	}
+}
+
+static bool
+sort_greatest(const struct layout *l, uint32_t *list, uint32_t count)
+{
+	struct plumb_sort_item *items = plumb_large(2 * (size_t)count * sizeof *items);
+
+	for (uint32_t i = 0; items && i < count; i++) {
+		uint64_t bits;
+
+		/* Of numbers that are not negative, the bits have the same order. */
+		memcpy(&bits, &l->mass[list[i]], sizeof bits);
+		items[i] = (struct plumb_sort_item){ ~bits, list[i] };
+	}
+	if (items)
+		plumb_sort(items, items + count, count);
+	for (uint32_t i = 0; items && i < count; i++)
+		list[i] = items[i].index;
+	free(items);
+	return items;
+}
+
+/* Puts the children of each node into order, the greatest first. */
+static bool
+sort_children(struct layout *l)
+{
+	bool ok = true;
+
+	for (uint32_t n = 0; ok && n < l->tree->count; n++) {
+		uint32_t *list = &l->list[l->first[n]], count = l->first[n + 1] - l->first[n];
+
+		if (count <= FEW)
+			insert_greatest(l, list, count);
+		else
+			ok = sort_greatest(l, list, count);
+	}
+	return ok;
 }
 
 static bool
@@ -106,19 +132,19 @@ make_arrays(struct plumb_flame *f, uint32_t count)
 {
 	size_t n = count + (size_t)1;
 
-	f->parent = malloc(n * sizeof *f->parent);
-	f->child = malloc(n * sizeof *f->child);
-	f->frame = malloc(n * sizeof *f->frame);
-	f->context = malloc(n * sizeof *f->context);
-	f->marks = malloc(n);
-	f->flags = malloc(n);
-	f->self = malloc(n * sizeof *f->self);
-	f->value = malloc(n * sizeof *f->value);
-	f->start = malloc(n * sizeof *f->start);
-	f->width = malloc(n * sizeof *f->width);
+	f->parent = plumb_large(n * sizeof *f->parent);
+	f->child = plumb_large(n * sizeof *f->child);
+	f->frame = plumb_large(n * sizeof *f->frame);
+	f->context = plumb_large(n * sizeof *f->context);
+	f->marks = plumb_large(n);
+	f->flags = plumb_large(n);
+	f->self = plumb_large(n * sizeof *f->self);
+	f->value = plumb_large(n * sizeof *f->value);
+	f->start = plumb_large(n * sizeof *f->start);
+	f->width = plumb_large(n * sizeof *f->width);
 	if (f->query.against) {
-		f->before_self = malloc(n * sizeof *f->before_self);
-		f->before = malloc(n * sizeof *f->before);
+		f->before_self = plumb_large(n * sizeof *f->before_self);
+		f->before = plumb_large(n * sizeof *f->before);
 		if (!f->before_self || !f->before)
 			return false;
 	}
@@ -138,10 +164,10 @@ copy_node(struct plumb_flame *f, const struct layout *l, uint32_t old, uint32_t 
 	f->context[at] = node->context;
 	f->marks[at] = node->marks;
 	f->flags[at] = node->flags;
-	f->self[at] = node->own.self;
+	f->self[at] = l->tree->own[old].self;
 	f->value[at] = l->value[old];
 	if (f->before) {
-		f->before_self[at] = node->own.before;
+		f->before_self[at] = l->tree->own[old].before;
 		f->before[at] = l->before[old];
 	}
 	f->start[at] = start;
@@ -181,33 +207,30 @@ plumb_flame_layout(struct plumb_flame *f, const struct plumb_flame_tree *tree)
 	size_t n = tree->count;
 	struct layout l = {
 		.tree = tree,
-		.mass = malloc(n * sizeof *l.mass),
-		.value = malloc(n * sizeof *l.value),
-		.before = f->query.against ? malloc(n * sizeof *l.before) : NULL,
-		.first = malloc((n + 2) * sizeof *l.first),
-		.list = malloc(n * sizeof *l.list),
+		.mass = plumb_large(n * sizeof *l.mass),
+		.value = plumb_large(n * sizeof *l.value),
+		.before = f->query.against ? plumb_large(n * sizeof *l.before) : NULL,
+		.first = plumb_large((n + 2) * sizeof *l.first),
+		.list = plumb_large(n * sizeof *l.list),
 	};
-	uint32_t *order = malloc(n * sizeof *order);
-	bool ok =
-		l.mass && l.value && (l.before || !f->query.against) && l.first && l.list && order;
+	uint32_t *old = plumb_large(n * sizeof *old);
+	bool ok = l.mass && l.value && (l.before || !f->query.against) && l.first && l.list && old;
 
 	if (ok) {
 		add_up(&l);
 		f->unseen = f->query.against ? add_unseen(&l, f->query.width) : 0;
-		ok = order_nodes(&l, f->query.view != PLUMB_FLAME_DOWN, order);
+		list_children(&l);
+		ok = f->query.view == PLUMB_FLAME_DOWN || sort_children(&l);
 	}
-	if (ok) {
-		list_children(&l, order);
-		ok = make_arrays(f, l.shown);
-	}
+	ok = ok && make_arrays(f, l.shown);
 	if (ok)
-		place_nodes(f, &l, order); /* the order is not needed any more */
+		place_nodes(f, &l, old);
 	f->cut_depth = tree->cut_depth;
 	free(l.mass);
 	free(l.value);
 	free(l.before);
 	free(l.first);
 	free(l.list);
-	free(order);
+	free(old);
 	return ok ? 0 : PLUMB_ESYSTEM;
 }

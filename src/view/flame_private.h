@@ -27,23 +27,28 @@ struct plumb_flame_node {
 	uint32_t context; /* the first of those that are merged here */
 	uint8_t marks;    /* PLUMB_CONTEXT_BACKWARD, PLUMB_CONTEXT_ACCUMULATION */
 	uint8_t flags;    /* PLUMB_FLAME_HAS_FINDING, PLUMB_FLAME_IS_FUSED */
-	struct plumb_flame_amount own;
 };
 
 struct plumb_flame_tree {
 	struct plumb_flame_node *nodes;
+	struct plumb_flame_amount *own; /* by node; NULL: the tree has no amounts */
 	uint32_t count, room;
 	uint32_t *slots; /* a hash table of nodes by (parent, frame, marks); 0: empty */
 	uint32_t slot_count;
 	uint32_t cut_depth; /* from this depth on callers are left out; 0: none are */
 };
 
-/* Makes the root, with room for ROOM nodes at first. Negative: no memory. Free it in any case. */
-int plumb_flame_tree_new(struct plumb_flame_tree *tree, uint32_t room);
+/* Makes the root, with room for ROOM nodes at first. HASHED: it can look for children. Negative: no
+ * memory. Free it in any case. */
+int plumb_flame_tree_new(struct plumb_flame_tree *tree, uint32_t room, bool hashed, bool amounts);
 void plumb_flame_tree_free(struct plumb_flame_tree *tree);
-/* The child of PARENT with FRAME and MARKS, made if it is missing. PLUMB_NONE: no memory. */
+/* The child of PARENT with FRAME and MARKS, made if it is missing. The tree is hashed. PLUMB_NONE:
+ * no memory. */
 uint32_t plumb_flame_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame,
                            uint8_t marks, uint32_t context);
+/* A new child of PARENT, which has none like it. The tree is not hashed. PLUMB_NONE: no memory. */
+uint32_t plumb_flame_new_child(struct plumb_flame_tree *tree, uint32_t parent, uint32_t frame,
+                               uint8_t marks, uint32_t context);
 /* Adds MORE to AMOUNT. */
 void plumb_flame_add(struct plumb_flame_amount *amount, const struct plumb_flame_amount *more);
 static inline bool
@@ -82,33 +87,30 @@ plumb_flame_wants(const struct plumb_profile *p, const struct plumb_flame_query 
 
 #define PLUMB_FLAME_SIDES 2
 
-/* The contexts of a profile as a tree of frames that are shown. OWNER gets for each context the
- * node that holds its values (with phases apart, that of its own phase). SKIP has 1 for frames of
- * the graph that are hidden. The values go to `before` if BEFORE, and masses are not made.
- * Negative: no memory. */
+/* A profile whose contexts become a tree. SKIP has 1 for frames of the graph that are hidden. */
 struct plumb_flame_source {
 	const struct plumb_flame_side *side;
-	const struct plumb_flame_query *query;
 	const unsigned char *skip;
 	uint32_t frames; /* of the graph */
-	uint8_t flag;    /* that nodes get */
-	bool before;
 };
 /* The number that the graph has for the frame of CONTEXT. */
 static inline uint32_t
-plumb_flame_context_frame(const struct plumb_flame_source *source, uint32_t context)
+plumb_flame_context_frame(const struct plumb_flame_side *side, uint32_t context)
 {
-	uint32_t frame = source->side->profile->contexts[context].frame;
+	uint32_t frame = side->profile->contexts[context].frame;
 
-	return source->side->frame_of ? source->side->frame_of[frame] : frame;
+	return side->frame_of ? side->frame_of[frame] : frame;
 }
-int plumb_flame_project(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
-                        uint32_t *owner);
-/* The same with PLUMB_FLAME_…'s `collapse`, below TOP. */
+/* The contexts of the profiles of FLAME as a tree of frames that are shown, without amounts. OWNER
+ * has room for each context of a side, and gets the node that holds its values (with phases apart,
+ * that of its own phase). Negative: no memory. */
+int plumb_flame_project(const struct plumb_flame *flame, const unsigned char *skip,
+                        struct plumb_flame_tree *tree, uint32_t *owner[PLUMB_FLAME_SIDES]);
+/* The same of one profile with PLUMB_FLAME_…'s `collapse`, below TOP; the tree is hashed. */
 int plumb_flame_collapse(const struct plumb_flame_source *source, struct plumb_flame_tree *tree,
                          uint32_t top, uint32_t *owner);
 
-/* Trees made of BASE. Negative: no memory. */
+/* Trees made of BASE, with amounts. Negative: no memory. */
 int plumb_flame_invert(const struct plumb_flame_tree *base, struct plumb_flame_tree *tree);
 int plumb_flame_callers(const struct plumb_flame_tree *base, uint32_t frame,
                         struct plumb_flame_tree *tree);
@@ -126,9 +128,11 @@ struct plumb_flame_search {
 	int64_t *matched, *before;
 };
 
-/* What details of nodes need. */
+/* What flame graphs of the same frames and call paths have in common, and details of nodes need. */
 struct plumb_flame_base {
-	struct plumb_flame_tree tree; /* of the contexts, without slots; no nodes: not made yet */
+	uint32_t references;
+	bool marked;                  /* nodes have marks */
+	struct plumb_flame_tree tree; /* of the contexts, without amounts and slots */
 	/* By side. */
 	uint32_t *owner[PLUMB_FLAME_SIDES];     /* by context: its node in that */
 	char *user_code;                        /* the rule by which these two were made, or NULL */
@@ -155,7 +159,7 @@ struct plumb_flame {
 	int64_t *before_self, *before; /* NULL: there is one profile */
 	double *start, *width;         /* as masses */
 	struct plumb_flame_search search;
-	struct plumb_flame_base base;
+	struct plumb_flame_base *base;
 };
 
 /* How many frames the graph has numbers for. */
@@ -164,18 +168,15 @@ uint32_t plumb_flame_frames(const struct plumb_flame *flame);
 const struct plumb_profile *
 plumb_flame_frame_owner(const struct plumb_flame *flame, uint32_t *frame);
 
-/* Makes the tree of the contexts that FLAME is made of. OWNER gets for each side an array by
- * context, to be freed. Free BASE in any case. */
-int plumb_flame_make_base(const struct plumb_flame *flame, struct plumb_flame_tree *base,
-                          uint32_t *owner[PLUMB_FLAME_SIDES], struct plumb_error *error);
+/* flame_against.c: fills the second side, and what both have in common. AKIN, or NULL, has that
+ * already. PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+int plumb_flame_compare(struct plumb_flame *flame, const struct plumb_flame *akin,
+                        struct plumb_error *error);
 
-/* flame_against.c: fills the second side, and what both have in common. PLUMB_EUSAGE,
- * PLUMB_ESYSTEM. */
-int plumb_flame_compare(struct plumb_flame *flame, struct plumb_error *error);
+/* Frees BASE if nobody else has it. */
+void plumb_flame_base_drop(struct plumb_flame_base *base);
 
-void plumb_flame_base_free(struct plumb_flame_base *base);
-
-/* Puts TREE in order. Negative: no memory. */
+/* Puts TREE, which has amounts, in order. Negative: no memory. */
 int plumb_flame_layout(struct plumb_flame *flame, const struct plumb_flame_tree *tree);
 
 /* Makes `search` that of TEXT: an expression, or names if NAMED. PLUMB_EUSAGE, PLUMB_ESYSTEM. */

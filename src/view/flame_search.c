@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/flame_private.h"
+#include "view/view.h"
 
 #define LONGEST 200 /* of an expression: a long one may take very long to match */
 
@@ -30,8 +31,9 @@ plumb_flame_compile(const char *text, const char *what, regex_t *expression,
 
 struct matcher {
 	const struct plumb_profile *profile;
-	const regex_t *expression; /* NULL: names are looked for */
-	const char *names;         /* one on each line */
+	const regex_t *expression; /* NULL: TEXT is no expression */
+	const char *text;          /* what is looked for */
+	bool named;                /* TEXT has names, one on each line; else it is a part of one */
 	unsigned char *known;      /* by string: 0 not looked at, 1 no match, 2 a match */
 	uint32_t *library;         /* by string that is a build id or a path: the path */
 };
@@ -51,7 +53,9 @@ is_named(const char *names, const char *text)
 static bool
 matches_text(const struct matcher *m, const char *text)
 {
-	return m->expression ? !regexec(m->expression, text, 0, NULL, 0) : is_named(m->names, text);
+	if (m->expression)
+		return !regexec(m->expression, text, 0, NULL, 0);
+	return m->named ? is_named(m->text, text) : strstr(text, m->text) != NULL;
 }
 
 static bool
@@ -74,14 +78,22 @@ matches_library(struct matcher *m, const struct plumb_frame *frame)
 	return matches_string(m, m->library[frame->file]);
 }
 
+/* An expression without an operator matches as a text does, which takes half the time. */
+static bool
+is_plain(const char *text)
+{
+	return !strpbrk(text, ".[]{}()*+?|^$\\");
+}
+
 static bool
 open_matcher(struct matcher *m, const struct plumb_profile *p, const regex_t *expression,
-             const char *names)
+             const char *text, bool named)
 {
 	*m = (struct matcher){
 		.profile = p,
-		.expression = expression,
-		.names = names,
+		.expression = named || (text && is_plain(text)) ? NULL : expression,
+		.text = text,
+		.named = named,
 		.known = calloc(p->strings_count + (size_t)1, 1),
 		.library = malloc((p->strings_count + (size_t)1) * sizeof *m->library),
 	};
@@ -112,7 +124,7 @@ plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
 	unsigned char *found = calloc(p->frames_count + (size_t)1, 1);
 	struct matcher m;
 
-	if (!open_matcher(&m, p, expression, NULL) || !found) {
+	if (!open_matcher(&m, p, expression, NULL, false) || !found) {
 		free(found);
 		found = NULL;
 	}
@@ -125,6 +137,50 @@ plumb_flame_of_files(const struct plumb_profile *p, const regex_t *expression)
 	}
 	close_matcher(&m);
 	return found;
+}
+
+/* ---- the same texts as a table ---- */
+
+static void
+add_text(struct plumb_answer *a, const char *text)
+{
+	plumb_answer_text(a, text && *text ? text : NULL);
+}
+
+int
+plumb_view_frame_files(const struct plumb_profile *p, enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error)
+{
+	const enum plumb_answer_source measured = PLUMB_SOURCE_IS_MEASURED;
+	struct plumb_answer a = { .id = "flame.frames", .title = "files of frames" };
+	struct matcher m;
+	bool ok = open_matcher(&m, p, NULL, NULL, false);
+	int code;
+
+	plumb_answer_column(&a, "frame", NULL, measured);
+	plumb_answer_column(&a, "file", NULL, measured);
+	plumb_answer_column(&a, "source_file", NULL, measured);
+	plumb_answer_column(&a, "library", NULL, measured);
+	for (uint32_t i = 0; ok && i < p->frames_count; i++) {
+		const struct plumb_frame *f = &p->frames[i];
+		bool native = f->kind == PLUMB_FRAME_NATIVE && f->file < p->strings_count;
+		const char *file = f->kind == PLUMB_FRAME_MODULE ? NULL : plumb_text(p, f->file);
+		const char *source = plumb_text(p, f->source_file);
+		const char *library = native ? plumb_text(p, m.library[f->file]) : NULL;
+
+		if (!(file && *file) && !(source && *source) && !(library && *library))
+			continue;
+		plumb_answer_integer(&a, i);
+		add_text(&a, file);
+		add_text(&a, source);
+		add_text(&a, library);
+	}
+	close_matcher(&m);
+	code = ok ? plumb_answer_end(&a, error) : plumb_fail_memory(error, "for the frames");
+	if (!code)
+		code = plumb_view_answer(&a, format, out, error);
+	plumb_answer_free(&a);
+	return code;
 }
 
 /* ---- the search ---- */
@@ -187,13 +243,13 @@ add_matches(const struct plumb_flame *f, struct plumb_flame_search *search)
 
 /* By frame of the graph: 1 becomes 2 if it matches. False: no memory. */
 static bool
-search_frames(const struct plumb_flame *f, const regex_t *expression, const char *names,
-              unsigned char *known)
+search_frames(const struct plumb_flame *f, const regex_t *expression,
+              const struct plumb_flame_search *search, unsigned char *known)
 {
 	for (uint32_t s = 0, first = 0; s < f->side_count; s++) {
 		const struct plumb_profile *p = f->sides[s].profile;
 		struct matcher m;
-		bool ok = open_matcher(&m, p, expression, names);
+		bool ok = open_matcher(&m, p, expression, search->text, search->named);
 
 		/* Frames in their own order, in which their texts lie in memory. */
 		for (uint32_t i = 0; ok && i < p->frames_count; i++)
@@ -224,7 +280,7 @@ search_nodes(const struct plumb_flame *f, const regex_t *expression,
 	for (uint32_t n = 1; ok && n < f->count; n++)
 		if (f->frame[n] < frames)
 			known[f->frame[n]] = 1;
-	ok = ok && search_frames(f, expression, search->text, known);
+	ok = ok && search_frames(f, expression, search, known);
 	for (uint32_t n = 1; ok && n < f->count; n++)
 		if (f->frame[n] < frames && known[f->frame[n]] == 2)
 			search->flags[n] = PLUMB_FLAME_MATCHES;

@@ -18,10 +18,11 @@
 
 /* ---- the memories ---- */
 
-/* What allocators handed out of a device, or what the driver did, which has no row in `memory`. */
+/* What allocators handed out of a device. What the driver did has no row in `memory`, nor has what
+ * an imported trace says of allocators. */
 struct memory_of {
 	uint32_t track;
-	const struct plumb_memory *row; /* NULL: of the driver */
+	const struct plumb_memory *row; /* NULL: of the driver, or of an imported trace */
 	uint32_t from, to;              /* rows of `memory_series` that have all of its own */
 };
 
@@ -70,7 +71,15 @@ plumb_memories_count(const struct plumb_profile *profile)
 	return count;
 }
 
-/* The row of MEMORY; of the driver as far as its series tells. */
+static bool
+is_of_driver(const struct plumb_profile *p, uint32_t track)
+{
+	const char *name = plumb_text(p, p->tracks[track].name);
+
+	return name && !strcmp(name, "driver");
+}
+
+/* The row of MEMORY; without one as far as its series tells. */
 static struct plumb_memory
 row_of(const struct plumb_profile *p, const struct memory_of *memory)
 {
@@ -97,6 +106,8 @@ row_of(const struct plumb_profile *p, const struct memory_of *memory)
 			continue;
 		if (bin->max_bytes > row.peak_bytes)
 			row.peak_bytes = bin->max_bytes;
+		if (bin->max_reserved_bytes > row.most_reserved_bytes)
+			row.most_reserved_bytes = bin->max_reserved_bytes;
 		row.live_bytes = bin->last_bytes;
 	}
 	return row;
@@ -185,7 +196,9 @@ add_device(const struct clock *clock, uint32_t m, const struct memory_of *memory
 	const struct plumb_process *process = at.process;
 
 	plumb_answer_integer(a, m);
-	plumb_answer_text(a, memory->row ? "tensors" : "driver");
+	plumb_answer_text(a, memory->row                      ? "tensors"
+	                     : is_of_driver(p, memory->track) ? "driver"
+	                                                      : "allocator");
 	plumb_answer_text(a, at.name);
 	plumb_answer_integer(a, at.device ? at.device - p->devices : PLUMB_UNKNOWN);
 	plumb_answer_text(a, at.device ? plumb_text(p, at.device->name) : NULL);

@@ -87,6 +87,10 @@ int plumb_view_path(const struct plumb_profile *profile, const struct plumb_path
                     enum plumb_view_format format, FILE *out,
                     struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* What hides frames of a flame graph: the table `flame.frames`. */
+int plumb_view_frame_files(const struct plumb_profile *profile, enum plumb_view_format format,
+                           FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* A flame graph: the tables `flame` and `flame.total`. CSV has only the first. */
 int plumb_view_flame(const struct plumb_profile *profile, const struct plumb_flame_query *query,
                      enum plumb_view_format format, FILE *out,

@@ -338,6 +338,51 @@ def test_perfetto_of_the_sample(samples, tmp_path):
         assert named[named[int(uuid)]["parent"]]["name"] == "GPU 0 NVIDIA H200"
 
 
+def with_memory(source, path, with_spans=True):
+    """A copy of a profile with the memory of a GPU, of the CPU and of the driver over time."""
+    path.write_bytes(source.read_bytes())
+    with sqlite3.connect(path) as file:
+        first = file.execute("SELECT max(id) + 1 FROM tracks").fetchone()[0]
+        for number, (name, device) in enumerate((("cuda:0", 0), ("CPU", None), ("driver", 0))):
+            file.execute("INSERT INTO tracks (id, kind, process, device, name) VALUES (?, 'memory', 0, ?, ?)", (first + number, device, name))
+        bins = [(first, 1500, 1000, 10, 70, 30, 100, 100), (first, 2500, 1000, 20, 90, 40, 100, 80), (first + 1, 2000, 1000, 5, 6, 5, None, None),
+                (first + 2, 2000, 1000, 7, 8, 7, None, None)]
+        for number, row in enumerate(bins):
+            file.execute("INSERT INTO memory_series (id, track, start_ns, width_ns, min_bytes, max_bytes, last_bytes, max_reserved_bytes, "
+                         "last_reserved_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row))
+        if not with_spans:
+            file.execute("DELETE FROM span_chunks")
+    return path
+
+
+MEMORY = {"memory of cuda:0: allocated": [[1500, 70], [2500, 90], [3500, 40]], "memory of cuda:0: reserved": [[1500, 100], [2500, 100], [3500, 80]],
+          "memory of CPU: allocated": [[2000, 6], [3000, 5]], "memory of the driver: allocated": [[2000, 8], [3000, 7]]}
+
+
+@pytest.mark.parametrize("with_spans", [True, False])
+def test_perfetto_has_memory(samples, tmp_path, with_spans):
+    trace = perfetto(export(with_memory(samples / "trace.plumb", tmp_path / "memory.plumb", with_spans), tmp_path / "out.pftrace"))
+    named = trace["named"]
+    found = {named[int(uuid)]["name"]: (values, named[int(uuid)]["parent"]) for uuid, values in trace["counters"].items()}
+    assert {name: values for name, (values, _) in found.items() if name.startswith("memory")} == MEMORY
+    assert {name: named[parent]["name"] for name, (_, parent) in found.items() if name.startswith("memory")} == {
+        name: "python3" if "CPU" in name else "GPU 0 NVIDIA H200" for name in MEMORY}
+
+
+def test_chrome_has_memory(samples, tmp_path):
+    out = export(with_memory(samples / "trace.plumb", tmp_path / "memory.plumb"), tmp_path / "out.trace.json")
+    made = json.loads(out.read_text())
+    assert made["baseTimeNanoseconds"] == 1500
+    counters = collections.defaultdict(list)
+    for one in made["traceEvents"]:
+        if one["ph"] == "C":
+            counters[one["name"]].append([made["baseTimeNanoseconds"] + round(1000 * one["ts"]), one["args"]["bytes"]])
+    assert counters == MEMORY
+    assert len({one["pid"] for one in made["traceEvents"] if one["ph"] == "C"}) == 1
+    plain = export(samples / "trace.plumb", tmp_path / "plain.trace.json")
+    assert facts(imported(tmp_path, out, name="back")) == facts(imported(tmp_path, plain, name="plain"))
+
+
 def test_perfetto_of_the_newest_work(tmp_path):
     """Without a trace a profile still has its newest GPU work."""
     trace = perfetto(export(RECORDED, tmp_path / "out.pftrace"))

@@ -460,6 +460,56 @@ def test_what_is_not_used_is_counted(tmp_path):
                                      "it ends before it begins, or has no time": 2}
 
 
+def memory(at, allocated, reserved=None, device=0, kind=1, pid=5, **more):
+    return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "ts": at, "pid": pid, "tid": pid, "args": {
+        "Total Allocated": allocated, "Bytes": 8, "Addr": 4096, "Device Id": device, "Device Type": kind, "Ev Idx": 3,
+        **({} if reserved is None else {"Total Reserved": reserved}), **more}}
+
+
+def series_of(path):
+    """{name of the memory: its bins, from its start on}"""
+    found = {}
+    with plumb_package.Profile(path) as made:
+        for row in made.memory_series:
+            track = made.tracks[row.track]
+            found.setdefault((track.name, track.device is None), []).append(
+                (row.start_ns, row.width_ns, row.min_bytes, row.max_bytes, row.last_bytes, row.max_reserved_bytes, row.last_reserved_bytes))
+    return found
+
+
+def test_memory_over_time(tmp_path):
+    """Bins of 4 ms with the exact least and most; without an event all stays as it was. Events may come in any order."""
+    events = [memory(1000, 100, 1000), memory(2000, 300, 1000), memory(3000, 50, 1000), memory(15000, 70, 500), memory(14000, 60, 2000),
+              memory(1500, 8, 0, device=-1, kind=0), memory(1600, 0, 0, device=-1, kind=0), memory(1000, 7, device=1)]
+    path = imported(tmp_path, {**document(call(1, 1), kernel(1, 20, 1), *events), "baseTimeNanoseconds": 5000})
+    found, ms = series_of(path), 1000000
+    first = 1000 * 1000 + 5000
+    assert found[("cuda:0", False)] == [
+        (first, 4 * ms, 50, 300, 50, 1000, 1000), (first + 4 * ms, 4 * ms, 50, 50, 50, 1000, 1000), (first + 8 * ms, 4 * ms, 50, 50, 50, 1000, 1000),
+        (first + 12 * ms, 4 * ms, 50, 70, 70, 2000, 500)]
+    assert found[("CPU", True)] == [(first + ms // 2, 4 * ms, 0, 8, 0, None, None)]
+    assert found[("cuda:1", False)] == [(first, 4 * ms, 7, 7, 7, None, None)]
+    assert fates(report(path), "import").get("plumb does not show this kind", 0) == 0
+
+
+def test_memory_of_a_long_trace_has_wider_bins(tmp_path):
+    events = [memory(1000 * number, 1000 + number % 7, 5000) for number in range(10000)]  # 10 s
+    (bins,) = series_of(imported(tmp_path, document(call(1, 1), kernel(1, 20, 1), *events))).values()
+    assert {width for _, width, *_ in bins} == {16000000} and len(bins) == 625
+    assert [start for start, *_ in bins] == [16000000 * number for number in range(625)]
+    assert {(least, most) for _, _, least, most, *_ in bins} == {(1000, 1006)}
+    assert bins[-1][4] == 1000 + 9999 % 7
+
+
+def test_memory_that_cannot_be_is_counted(tmp_path):
+    events = [memory(1, -1), memory(1, 5, device=-1), {**memory(1, 5), "args": {}}, {**memory(1, 5), "ts": "x"}, memory(2, 5, kind="CUDA")]
+    path = imported(tmp_path, document(call(1, 1), kernel(1, 20, 1), *events))
+    assert series_of(path) == {}
+    assert fates(report(path), "import")["plumb does not show this kind"] == 5
+    far = imported(tmp_path, document(call(1, 1), kernel(1, 20, 1), memory(-9e15, 5), memory(9e15, 6)))
+    assert len(series_of(far).get(("cuda:0", False), [])) <= 1024
+
+
 def test_cut_at_every_byte(tmp_path):
     whole = json.dumps(SMALL)
     for at in range(1, len(whole)):

@@ -76,6 +76,13 @@ def test_without_a_window_rows_are_of_the_main_loop(viewer):
     assert viewer.json("report?by=kernel")["window"]["name"] == "all"  # it has no loop
 
 
+@pytest.mark.parametrize("question", ["flame?px=500", "frame?node=1", "flame?view=up", "flame?view=callees&of=3", "flame?metric=op.time"])
+def test_flame_graphs_are_the_same_if_the_usual_one_was_prepared(plumb, windows, question):
+    with Viewer(plumb, windows) as fresh, Viewer(plumb, windows) as opened:
+        assert opened.ask("")[0] == 200  # the page: plumb begins to make the usual flame graph
+        assert opened.get(question) == opened.get(question) == fresh.get(question)
+
+
 def test_a_comparison_is_that_of_the_verb(plumb, windows):
     with Viewer(plumb, TRAINING, EXAMPLE) as two:
         want = verb(plumb, "diff", TRAINING, EXAMPLE, "--json")

@@ -275,13 +275,16 @@ test_reference(void **state)
 		struct pair pair;
 		struct plumb_error error;
 		struct plumb_flame_query q;
-		struct plumb_flame *flame;
+		struct plumb_flame *flame, *akin;
 		uint32_t of;
 
 		make_pair(&pair, i % 3);
 		q = make_query(&pair, &of);
 		flame = plumb_flame_make(&pair.after, &q, &error);
 		assert_non_null(flame);
+		assert_true(plumb_flame_is_akin(flame, &pair.after, &q));
+		akin = plumb_flame_make_akin(flame, &pair.after, &q, &error);
+		assert_non_null(akin);
 		q.of = of;
 		plain.count = 0;
 		add_profile(&plain, &pair.after, &q, 0, pair.per[0]);
@@ -289,6 +292,8 @@ test_reference(void **state)
 		turn_paths(&plain, &q, &turned);
 		check_all(&q, flame, &turned);
 		plumb_flame_free(flame);
+		check_all(&q, akin, &turned);
+		plumb_flame_free(akin);
 		plumb_profile_free(&pair.after);
 		plumb_profile_free(&pair.before);
 	}

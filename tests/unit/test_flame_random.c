@@ -212,6 +212,29 @@ check_node_of(const struct plumb_profile *p, const struct plumb_flame_query *q,
 	plumb_answer_free(&a);
 }
 
+static unsigned akins;
+
+/* One that has a part of another one, which is freed before it is looked at. */
+static void
+check_akin(const struct plumb_profile *p, struct plumb_flame_query q, struct plumb_flame *flame)
+{
+	struct plumb_error error;
+	struct plumb_flame *other;
+	bool akin;
+
+	q.view = (enum plumb_flame_view)(rand() % PLUMB_FLAME_VIEWS);
+	q.of = (uint32_t)rand() % p->frames_count;
+	akin = plumb_flame_is_akin(flame, p, &q);
+	other = plumb_flame_make_akin(akin ? flame : NULL, p, &q, &error);
+	assert_non_null(other);
+	plumb_flame_free(flame);
+	check_whole(p, &q, other);
+	check_details(other);
+	check_node_of(p, &q, other);
+	plumb_flame_free(other);
+	akins += akin;
+}
+
 static void
 test_reference(void **state)
 {
@@ -230,9 +253,10 @@ test_reference(void **state)
 		check_whole(&p, &q, flame);
 		check_details(flame);
 		check_node_of(&p, &q, flame);
-		plumb_flame_free(flame);
+		check_akin(&p, q, flame);
 		plumb_profile_free(&p);
 	}
+	assert_in_range(akins, 200, 1499);
 }
 
 /* ---- random ranges ---- */

@@ -233,3 +233,17 @@ def test_one_file(open_page, recording, tmp_path):
     assert "125 MiB allocated" in readout(page)
     series = saved(page, page.locator("figure").get_by_role("button", name="CSV"))
     assert max(int(row["max"]) for row in series) == 125 * MIB
+
+
+def test_an_imported_trace_says_what_it_lacks(open_page, viewers, tmp_path):
+    """PyTorch's memory events say what the allocator had handed out, and not who holds it."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::empty", "ts": 1, "dur": 9000, "pid": 5, "tid": 5}] + [
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "ts": 2000 * at, "pid": 5, "tid": 5, "args": {
+            "Total Allocated": number * MIB, "Total Reserved": 8 * MIB, "Bytes": MIB, "Addr": 64, "Device Id": 0, "Device Type": 1}} for at, number in enumerate((1, 5, 2), 1)]
+    (tmp_path / "trace.json").write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA X"}], "traceEvents": events}))
+    subprocess.run([PLUMB, "import", tmp_path / "trace.json", "-o", tmp_path / "trace.plumb"], check=True, capture_output=True, timeout=60)
+    page = open_page(f"{viewers(tmp_path / 'trace.plumb')}#1/memory")
+    loaded(page)
+    text = page.inner_text("main")
+    assert "the allocator handed out at most 5.00 MiB" in text and "2.00 MiB were still handed out" in text and "At most it reserved 8.00 MiB" in text
+    assert "Who holds this memory at its peak is unknown" in text and page.locator("canvas").count() >= 1

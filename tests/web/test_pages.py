@@ -210,7 +210,7 @@ def test_one_file(open_page, folder, tmp_path, picture):
         page.goto(f"file://{tmp_path / 'page.html'}#1/{name}")
         loaded(page)
         assert page.get_by_role("alert").count() == 0
-    page.goto(f"file://{tmp_path / 'page.html'}#1/flame?search=aten::mm")
+    page.goto(f"file://{tmp_path / 'page.html'}#1/flame?view=heavy&search=aten::mm")
     page.wait_for_selector("text=match (")
     picture(page, "one-file")
     assert "are merged" in page.inner_text(".summary")

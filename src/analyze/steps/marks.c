@@ -146,26 +146,27 @@ struct sorted {
 	uint32_t stem;
 };
 
-static int
-by_stem_and_start(const void *x, const void *y)
+/* Numbers of the keys of a mark: it is sorted by stem, start, frame, or by frame, start. */
+static uint64_t
+key_of(const void *row, int which, const void *by_frame)
 {
-	const struct sorted *a = x, *b = y;
+	const struct sorted *s = row;
 
-	if (a->stem != b->stem)
-		return a->stem < b->stem ? -1 : 1;
-	if (a->mark.start_ns != b->mark.start_ns)
-		return a->mark.start_ns < b->mark.start_ns ? -1 : 1;
-	return (a->mark.frame > b->mark.frame) - (a->mark.frame < b->mark.frame);
+	if (which == 1)
+		return plumb_sort_signed(s->mark.start_ns);
+	return which == 2 || by_frame ? s->mark.frame : s->stem;
 }
 
-static int
-by_frame_and_start(const void *x, const void *y)
+static bool
+sort_by_stem(struct sorted *sorted, uint32_t count)
 {
-	const struct sorted *a = x, *b = y;
+	return !plumb_sort_rows(sorted, count, sizeof *sorted, key_of, 3, NULL);
+}
 
-	if (a->mark.frame != b->mark.frame)
-		return a->mark.frame < b->mark.frame ? -1 : 1;
-	return (a->mark.start_ns > b->mark.start_ns) - (a->mark.start_ns < b->mark.start_ns);
+static bool
+sort_by_frame(struct sorted *sorted, uint32_t count)
+{
+	return !plumb_sort_rows(sorted, count, sizeof *sorted, key_of, 2, sorted);
 }
 
 /* Gives the marks of one stem their numbers; false: those do not rise, so that they number
@@ -315,8 +316,8 @@ group_stem(const struct plumb_profile *p, uint32_t process, struct plumb_marks *
 {
 	bool numbered = count > 1 && number_marks(p, &sorted[first], count);
 
-	if (!numbered)
-		qsort(&sorted[first], count, sizeof *sorted, by_frame_and_start);
+	if (!numbered && !sort_by_frame(&sorted[first], count))
+		return false;
 	for (uint32_t i = first; i < first + count; i++)
 		marks->items[i] = sorted[i].mark;
 	for (uint32_t i = first, n; i < first + count; i += n) {
@@ -344,8 +345,7 @@ plumb_marks_group(const struct plumb_profile *p, uint32_t process, struct plumb_
 	}
 	for (uint32_t i = 0; done && i < marks->count; i++)
 		sorted[i] = (struct sorted){ marks->items[i], stems[marks->items[i].frame] };
-	if (done && marks->count)
-		qsort(sorted, marks->count, sizeof *sorted, by_stem_and_start);
+	done = done && sort_by_stem(sorted, marks->count);
 	for (uint32_t i = 0, n; done && i < marks->count; i += n) {
 		for (n = 1; i + n < marks->count && sorted[i + n].stem == sorted[i].stem; n++)
 			;

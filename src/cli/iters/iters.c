@@ -13,11 +13,13 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/windows.h"
+#include "view/render.h"
 #include "view/view.h"
 
 #define ROWS_MOST 20 /* iterations that are printed, and outliers after them */
 #define ODD_MOST 8
 #define OUTLIERS_MOST 8
+#define STATES_MOST 40
 
 #define WORDS(number) #number
 #define IN_WORDS(number) WORDS(number)
@@ -38,12 +40,17 @@ static const struct plumb_option options[] = {
 	  .argument = "N",
 	  .help = "say why iteration N differs from the others (of --track, or of the first main "
 	          "track)" },
+	{ .name = "states",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "show a loop as a graph of states: kernels that always run one after another, "
+	          "how long they take, and what follows what (of --track, or of the first main "
+	          "track)" },
 	PLUMB_WINDOW_OPTION(""),
 	{ .name = "level",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "L",
 	  .fallback = "0",
-	  .help = "with --explain: the level that N belongs to" },
+	  .help = "with --explain: the level that N belongs to; with --states: the level to show" },
 	{ .name = "path-spans",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
@@ -400,13 +407,78 @@ show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *i
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
+/* The state graph of one loop. */
+static int
+show_states(struct plumb_invocation *invocation, const struct plumb_profile *profile,
+            const struct plumb_iters_query *query)
+{
+	const struct plumb_options *o = invocation->options;
+	bool json = plumb_options_flag(o, "json"), csv = plumb_options_flag(o, "csv");
+	int64_t level = plumb_options_number(o, "level");
+	const struct plumb_states_query wanted = {
+		.one = query->one,
+		.track = query->track,
+		.loop = query->loop,
+		.level = level < PLUMB_NONE ? (uint32_t)level : PLUMB_NONE,
+		.most = json || csv ? 0 : STATES_MOST,
+	};
+	struct plumb_answer tables[PLUMB_STATES_TABLES];
+	struct plumb_error error = { 0 };
+	int code = plumb_states_answer(profile, &wanted, tables, &error);
+
+	if (code == PLUMB_EEMPTY)
+		plumb_fail(&error, code,
+		           "%s: there is no such loop, so there is no graph of its states; "
+		           "plumb iters lists tracks, loops and levels",
+		           invocation->operands[0]);
+	if (code)
+		return plumb_cli_fail(invocation, &error);
+	if (json || csv) {
+		code = plumb_view_answers(tables, PLUMB_STATES_TABLES, "iters",
+		                          csv ? PLUMB_VIEW_CSV : PLUMB_VIEW_JSON, invocation->out,
+		                          &error);
+	} else {
+		plumb_windows_print_only(profile, invocation->out);
+		code = plumb_iters_states_print(tables, invocation->out);
+	}
+	for (int i = 0; i < PLUMB_STATES_TABLES; i++)
+		plumb_answer_free(&tables[i]);
+	if (!code || ferror(invocation->out))
+		return PLUMB_EXIT_DONE;
+	plumb_fail(&error, PLUMB_ESYSTEM, "the states could not be written");
+	return plumb_cli_fail(invocation, &error);
+}
+
+/* What may not be said together. NULL: nothing. */
+static const char *
+find_wrong_use(const struct plumb_options *o)
+{
+	bool json = plumb_options_flag(o, "json"), csv = plumb_options_flag(o, "csv");
+	bool explain = plumb_options_given(o, "explain"), states = plumb_options_flag(o, "states");
+
+	if (json && csv)
+		return "iters: choose --json or --csv";
+	if (explain && csv)
+		return "iters: --explain has no --csv, but --json";
+	if (explain && states)
+		return "iters: choose --explain or --states";
+	if (plumb_options_given(o, "level") && !explain && !states)
+		return "iters: --level needs --explain N or --states";
+	if (plumb_options_given(o, "loop") && !plumb_options_number(o, "loop"))
+		return "iters: loops are counted from 1";
+	if (plumb_options_number(o, "interval") > 100 || plumb_options_number(o, "overlap") > 100 ||
+	    plumb_options_number(o, "idle") > 100)
+		return "iters: a percentage is at most 100";
+	return NULL;
+}
+
 int
 plumb_cmd_iters(struct plumb_invocation *invocation)
 {
 	struct plumb_iteration_limits limits = {
-		.interval = plumb_options_number(invocation->options, "interval"),
-		.overlap = plumb_options_number(invocation->options, "overlap"),
-		.idle = plumb_options_number(invocation->options, "idle"),
+		.interval = 10000 * plumb_options_number(invocation->options, "interval"),
+		.overlap = 10000 * plumb_options_number(invocation->options, "overlap"),
+		.idle = 10000 * plumb_options_number(invocation->options, "idle"),
 	};
 	bool explain = plumb_options_given(invocation->options, "explain");
 	bool json = plumb_options_flag(invocation->options, "json");
@@ -429,27 +501,23 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	struct plumb_window_choice window;
 	struct plumb_iters iters;
 	struct plumb_error error = { 0 };
+	const char *wrong;
 	int result;
 
 	if ((result = plumb_load_window(invocation, &window)))
 		return result;
-	if (json && csv)
-		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
-	if (explain && csv)
-		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
-	if (plumb_options_given(invocation->options, "level") && !explain)
-		return plumb_cli_usage(invocation, "iters: --level needs --explain N");
-	if (one_loop && !query.loop)
-		return plumb_cli_usage(invocation, "iters: loops are counted from 1");
-	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
-		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
-	limits.interval *= 10000;
-	limits.overlap *= 10000;
-	limits.idle *= 10000;
+	wrong = find_wrong_use(invocation->options);
+	if (wrong)
+		return plumb_cli_usage(invocation, "%s", wrong);
 	/* Markers are on threads, so all spans are wanted. */
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &window, &error) < 0) {
 		plumb_profile_free(&profile);
 		return plumb_cli_fail(invocation, &error);
+	}
+	if (plumb_options_flag(invocation->options, "states")) {
+		result = show_states(invocation, &profile, &query);
+		plumb_profile_free(&profile);
+		return result;
 	}
 	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
@@ -470,6 +538,8 @@ static const char *const examples[] = {
 	"one row per iteration",
 	"plumb iters run.plumb --loop 2",
 	"all about the second loop of the run",
+	"plumb iters run.plumb --states",
+	"the main loop as a graph: what follows what",
 	NULL,
 };
 

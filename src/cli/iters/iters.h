@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "view/iters.h"
+#include "view/states.h"
 
 void plumb_iters_stat_print(FILE *out, const char *name, const struct plumb_iteration_stat *stat,
                             const char *unit);
@@ -30,6 +31,8 @@ void plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out);
  * track has no loop. Prints nothing for other tracks, or if PATHS is NULL. Negative: no memory. */
 int plumb_iters_path_print(const struct plumb_iters_path *paths,
                            const struct plumb_iteration_track *track, FILE *out);
+/* The state graph of a loop. Negative: no memory. */
+int plumb_iters_states_print(const struct plumb_answer tables[PLUMB_STATES_TABLES], FILE *out);
 void plumb_iters_explain_print(const struct plumb_iters *iters,
                                const struct plumb_iters_explained *explained, FILE *out);
 

@@ -32,6 +32,7 @@ static const struct {
 	{ "fwdbwd", PLUMB_KINETO_FLOW_BACKWARD },
 	{ "gpu_user_annotation", PLUMB_KINETO_REPEATED },
 	{ "cuda_sync", PLUMB_KINETO_SYNC },
+	{ "cpu_instant_event", PLUMB_KINETO_INSTANT },
 	/* to 2021 */
 	{ "Operator", PLUMB_KINETO_OPERATOR },
 	{ "Kernel", PLUMB_KINETO_KERNEL },
@@ -105,6 +106,11 @@ static const struct plumb_pull_field argument_fields[] = {
 	PLUMB_PULL_FIELD("bytes", INTEGER, .varies = true, AT(bytes)),
 	PLUMB_PULL_FIELD("wait_on_stream", INTEGER, AT(awaited)),
 	PLUMB_PULL_FIELD("wait_on_cuda_event_record_corr_id", INTEGER, AT(recorded)),
+	/* Of allocations and frees. */
+	PLUMB_PULL_FIELD("Device Type", INTEGER, AT(memory.type)),
+	PLUMB_PULL_FIELD("Device Id", INTEGER, AT(memory.device)),
+	PLUMB_PULL_FIELD("Total Allocated", INTEGER, .varies = true, AT(memory.allocated)),
+	PLUMB_PULL_FIELD("Total Reserved", INTEGER, .varies = true, AT(memory.reserved)),
 	/* Files of several ranks, and plumb's own exports. */
 	PLUMB_PULL_FIELD("rank", INTEGER, AT(rank)),
 	PLUMB_PULL_FIELD("pid_raw", INTEGER, AT(raw_pid)),
@@ -130,6 +136,7 @@ begin_event(struct plumb_chrome *chrome)
 		.recorded = -1,
 		.group = PLUMB_KINETO_NO_GROUP,
 		.launch = plumb_trace_no_launch,
+		.memory = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
 	};
 }
 
@@ -292,11 +299,12 @@ read_kineto(struct plumb_import_file *file, struct plumb_trace *trace, struct pl
 		                  reader->repeated);
 		plumb_kineto_processes_end(&reader->processes, &reader->chrome);
 	}
-	if (!code && reader->samples.no_memory)
+	if (!code && (plumb_kineto_memories_end(reader) < 0 || reader->samples.no_memory))
 		code = plumb_fail_memory(error, "to read %s", file->path);
 	plumb_chrome_free(&reader->chrome);
 	plumb_chrome_samples_free(&reader->samples);
 	plumb_vec_free(&reader->flows);
+	plumb_kineto_memories_free(reader);
 	plumb_kineto_processes_free(&reader->processes);
 	plumb_vec_free(&reader->comms.items);
 	free(reader);

@@ -22,6 +22,26 @@ enum plumb_kineto_category {
 	PLUMB_KINETO_REPEATED,
 	PLUMB_KINETO_NATIVE,
 	PLUMB_KINETO_SYNC,
+	PLUMB_KINETO_INSTANT,
+};
+
+/* What an event "[memory]" says. */
+struct plumb_kineto_memory {
+	int64_t type, device;        /* of which device; PyTorch's number of its type */
+	int64_t allocated, reserved; /* bytes, after it */
+};
+struct plumb_kineto_memory_event {
+	int64_t at_ns, allocated, reserved;
+	uint32_t track;
+};
+struct plumb_kineto_memory_track {
+	uint32_t process, track;
+	int64_t type, device;
+};
+struct plumb_kineto_memories {
+	PLUMB_VEC(struct plumb_kineto_memory_event) events;
+	PLUMB_VEC(struct plumb_kineto_memory_track) tracks;
+	bool no_memory; /* of the importer itself */
 };
 
 struct plumb_kineto_arguments {
@@ -33,6 +53,7 @@ struct plumb_kineto_arguments {
 	struct plumb_kineto_group group;
 	struct plumb_import_inputs inputs; /* of an operator */
 	struct plumb_trace_launch launch;
+	struct plumb_kineto_memory memory;
 };
 
 struct plumb_kineto_flow {
@@ -52,6 +73,7 @@ struct plumb_kineto_reader {
 	int64_t repeated; /* events that repeat others */
 	PLUMB_VEC(struct plumb_kineto_flow) flows;
 	struct plumb_kineto_comms comms;
+	struct plumb_kineto_memories memories;
 	struct plumb_import_shapes_seen shapes;
 	struct plumb_chrome_samples samples; /* the file's own list */
 };
@@ -83,6 +105,13 @@ uint32_t plumb_kineto_process_of(struct plumb_kineto_reader *reader, int64_t pid
 /* ORDINAL of the process with the number PID (PLUMB_UNKNOWN: the first). */
 uint32_t plumb_kineto_device_of(struct plumb_kineto_reader *reader, int64_t pid, uint32_t process,
                                 int64_t ordinal);
+/* memory.c: takes an event at AT_NS of the file. False: it does not say enough. */
+bool plumb_kineto_memory(struct plumb_kineto_reader *reader, int64_t at_ns, uint32_t process,
+                         const struct plumb_kineto_memory *memory);
+/* All is read: what was allocated over time. Negative: no memory. */
+int plumb_kineto_memories_end(struct plumb_kineto_reader *reader);
+void plumb_kineto_memories_free(struct plumb_kineto_reader *reader);
+
 /* All is read: links from forward to backward. */
 void plumb_kineto_link_flows(struct plumb_kineto_reader *reader);
 

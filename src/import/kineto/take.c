@@ -290,9 +290,16 @@ find_out(struct plumb_kineto_reader *reader, enum plumb_kineto_category category
 		return find_flow(reader, event, memo);
 	if (category == PLUMB_KINETO_FLOW_GPU)
 		return true;
+	if (category == PLUMB_KINETO_INSTANT && event->phase &&
+	    plumb_slice_is(event->name, "[memory]") &&
+	    plumb_kineto_memory(reader, event->start,
+	                        plumb_kineto_process_of(reader, pid_of(reader, event)),
+	                        &reader->arguments.memory))
+		return false;
 	if (category == PLUMB_KINETO_REPEATED) {
 		take_repeated(reader, event);
-	} else if (event->phase != 'X' || category == PLUMB_KINETO_OTHER) {
+	} else if (event->phase != 'X' || category == PLUMB_KINETO_OTHER ||
+	           category == PLUMB_KINETO_INSTANT) {
 		plumb_trace_count_slice(reader->trace, PLUMB_FATE_UNUSED,
 		                        event->category.at ? event->category : event->name,
 		                        event->phase ? 1 : 0);

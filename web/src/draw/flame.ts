@@ -3,6 +3,7 @@
 // All edges are on whole device pixels, and boxes below one pixel become one. Narrow boxes are drawn as pixels of an image.
 import type { Table } from "../protocol/columns";
 import { changeStep, channels, type Palette } from "./colours";
+import { drawMark, MARK } from "./mark";
 import { fit, prepareText } from "./text";
 import { short, signedPercent, visible } from "./words";
 
@@ -303,7 +304,7 @@ function drawRow(context: CanvasRenderingContext2D, flame: Flame, depth: number,
 
 function drawMarks(context: CanvasRenderingContext2D, flame: Flame, view: View, scale: number, row: number, top: number, palette: Palette, marks: Marks,
 	ratio: number, width: number): void {
-	const size = Math.round(6 * ratio);
+	const size = Math.round(MARK * ratio);
 	const first = Math.max(0, Math.floor(top / row)), last = Math.min(flame.rows, Math.ceil((top + context.canvas.height) / row));
 	context.fillStyle = palette.mark;
 	for (let depth = first; depth < last; depth++) {
@@ -312,12 +313,7 @@ function drawMarks(context: CanvasRenderingContext2D, flame: Flame, view: View, 
 			if (!((flame.flags[box] as number) & FINDING)) continue;
 			const b = Math.min(width, Math.round(((flame.x1[box] as number) - view.x0) * scale)) - 1, y = depth * row - top;
 			const a = Math.max(0, Math.round(((flame.x0[box] as number) - view.x0) * scale));
-			const wide = Math.min(size, Math.max(2, b - a));
-			context.beginPath();
-			context.moveTo(b - wide, y);
-			context.lineTo(b, y);
-			context.lineTo(b, y + wide);
-			context.fill();
+			drawMark(context, a, b, y, size);
 		}
 	}
 	for (const [box, thick] of [[marks.hovered, 1], [flame.find(marks.selected), 2]] as const) {

@@ -2,6 +2,7 @@
 // Tracks of spans over time: where each lies, and how they are drawn.
 import type { Table } from "../protocol/columns";
 import type { Palette } from "./colours";
+import { drawMark, MARK } from "./mark";
 import { fit, prepareText } from "./text";
 import { amount, short, visible } from "./words";
 
@@ -81,6 +82,10 @@ export class Spans {
 	readonly end: Float64Array;
 	readonly layer: Int32Array;
 	readonly many: Int32Array;
+	/** Its place among the calls: the context of the profile. */
+	readonly context: Int32Array;
+	/** By span: 1 where it carries the mark of a finding. */
+	marked = new Uint8Array();
 	/** The spans of a line of a track, by their starts. */
 	private readonly lines = new Map<number, Int32Array>();
 
@@ -92,6 +97,7 @@ export class Spans {
 		this.end = table.column("end").numbers();
 		this.layer = table.column("layer").integers(5);
 		this.many = table.column("many").integers(1);
+		this.context = table.column("context").integers();
 		const lists = new Map<number, number[]>();
 		for (let span = 0; span < this.count; span++) {
 			const key = (this.track[span] as number) * 65536 + (this.depth[span] as number);
@@ -124,6 +130,15 @@ export class Spans {
 
 	name(span: number): string {
 		return visible(this.table.column("name").text(span));
+	}
+
+	/** As the profile has it. */
+	plainName(span: number): string {
+		return this.table.column("name").text(span);
+	}
+
+	mark(isFound: (span: number) => boolean): void {
+		this.marked = Uint8Array.from({ length: this.count }, (_, span) => Number(isFound(span)));
 	}
 }
 
@@ -246,11 +261,13 @@ export function drawTimeline(canvas: HTMLCanvasElement, layout: Layout, spans: S
 function drawLine(context: CanvasRenderingContext2D, spans: Spans, line: Int32Array, place: Place, x: (time: number) => number, snap: (value: number) => number, y: number,
 	palette: Palette, ratio: number, width: number): void {
 	let right = -1, colour = "";
+	const marks: number[] = []; // where marked spans begin and end
 	for (let at = spans.first(line, place.t0); at < line.length; at++) {
 		const span = line[at] as number;
 		if ((spans.start[span] as number) > place.t1) break;
 		const from = Math.max(place.left, snap(x(spans.start[span] as number)));
 		const to = Math.min(width, Math.max(from + 1 / ratio, snap(x(spans.end[span] as number))));
+		if (spans.marked[span] && !(to <= (marks[marks.length - 1] ?? -1))) marks.push(from, to);
 		if (to <= right) continue; // that pixel is drawn
 		right = to;
 		const own = palette.layers[spans.layer[span] as number] ?? (palette.layers[5] as string);
@@ -265,6 +282,8 @@ function drawLine(context: CanvasRenderingContext2D, spans: Spans, line: Int32Ar
 			}
 		}
 	}
+	context.fillStyle = palette.mark;
+	for (let at = 0; at < marks.length; at += 2) drawMark(context, marks[at] as number, marks[at + 1] as number, y, MARK);
 }
 
 function drawBands(context: CanvasRenderingContext2D, bands: Bands | undefined, track: TrackRow, top: number, place: Place, x: (time: number) => number, palette: Palette): void {

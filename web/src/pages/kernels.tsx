@@ -9,6 +9,7 @@ import { CsvButton, Switches, Waiting } from "../shell/parts";
 import { Bars } from "../shell/rows";
 import { register } from "../shell/registry";
 import { Filter } from "../shell/filter";
+import { useMarks } from "../shell/marks";
 import { orderRows, Table, type Cell, type TableColumn } from "../shell/table";
 
 type By = "kernel" | "operator" | "module" | "line" | "python" | "native" | "library";
@@ -36,6 +37,7 @@ function KernelsPage() {
 function Rows({ report, by }: { report: Report; by: By }) {
 	const app = useApp();
 	const { rows, metric, unit } = report;
+	const marks = useMarks(app.state.values["file"], app.state.values["window"] ?? null);
 	const sort = app.state.values["sort"] ?? "-self", filter = app.state.values["filter"] ?? "";
 	const most = rows.reduce((max, row) => Math.max(max, row.share ?? 0), 0);
 	const columns: TableColumn[] = useMemo(() => [
@@ -72,7 +74,8 @@ function Rows({ report, by }: { report: Report; by: By }) {
 		<p class="summary">{metric}: {amount(report.total?.sum, unit)} in all; the {amount(order.length, null)} rows shown have {percent(sum)}</p>
 		<Bars label={`${columns[at]?.title} of ${metric}`} values={values} onOpen={(index) => open(order[index] as number)}
 			words={(index) => `${short(visible(rows[order[index] as number]?.name ?? ""))}: ${amount(values[index], at === 4 ? null : unit)}`} />
-		<Table label={`Report by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open} />
+		<Table label={`Report by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open}
+			found={(row) => marks.row(by, rows[row] ?? {})} />
 	</>;
 }
 

@@ -10,6 +10,7 @@ import type { JsonTable } from "../protocol/types";
 import { common, useAnswer, useApp, valueOf } from "../state/app";
 import { Choice, CsvButton, Switches, Waiting } from "../shell/parts";
 import { Filter } from "../shell/filter";
+import { useMarks } from "../shell/marks";
 import { register } from "../shell/registry";
 import { orderRows, Table, type Cell, type TableColumn } from "../shell/table";
 
@@ -23,6 +24,8 @@ interface Device {
 	memory: number;
 	/** What the driver handed out, to allocators or anybody else: who holds it is not known. */
 	isOfDriver: boolean;
+	/** Another tool's trace says what was allocated, and no more. */
+	isImported: boolean;
 	name: string;
 	model: string | null;
 	pid: number | null;
@@ -40,7 +43,7 @@ function readDevices(table: JsonTable): Device[] {
 	const cell = reader(table);
 	return table.rows.map((_, row) => {
 		const number = (name: string) => cell(row, name) as number | null, text = (name: string) => (cell(row, name) === null ? null : visible(String(cell(row, name))));
-		return { memory: number("memory") ?? row, isOfDriver: cell(row, "kind") === "driver", name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
+		return { memory: number("memory") ?? row, isOfDriver: cell(row, "kind") === "driver", isImported: cell(row, "kind") === "allocator", name: text("name") ?? "memory of unknown name", model: text("model"), pid: number("pid"), rank: number("rank"),
 			start: number("start"), end: number("end"), peak: number("peak"), peakAt: number("peak_at"), live: number("live"),
 			isOnTimeline: cell(row, "on_timeline") === true, number };
 	});
@@ -74,7 +77,8 @@ function Shown({ devices, query }: { devices: Device[]; query: Query }) {
 		</div>}
 		<Facts device={device} />
 		<div class="over-time"><Chart key={device.memory} device={device} query={asked} /></div>
-		{device.isOfDriver ? <DriverNote /> : <Holders device={device} query={asked} />}
+		{device.isOfDriver ? <DriverNote /> : device.isImported ? <p class="notice">Who holds this memory at its peak is unknown: the trace says only what the
+			allocator handed out. Record with <code>plumb run --memory</code> to see it.</p> : <Holders device={device} query={asked} />}
 	</>;
 }
 
@@ -83,6 +87,11 @@ function Facts({ device }: { device: Device }) {
 	if (device.isOfDriver) {
 		return <p class="summary">{deviceWords(device)}: the driver handed out at most <strong>{amount(device.peak, "byte")}</strong>{size !== null && ` of ${amount(size, "byte")}`} at
 			once, to allocators of frameworks and to everything else in the process. At the end, <strong>{amount(device.live, "byte")}</strong> were still handed out.</p>;
+	}
+	if (device.isImported) {
+		const reserved = device.number("max_reserved");
+		return <p class="summary">{deviceWords(device)}: the allocator handed out at most <strong>{amount(device.peak, "byte")}</strong>{size !== null && ` of ${amount(size, "byte")}`} at
+			once. At the end of the trace, <strong>{amount(device.live, "byte")}</strong> were still handed out.{reserved !== null && ` At most it reserved ${amount(reserved, "byte")}.`}</p>;
 	}
 	const unused = taken !== null && used !== null && used <= taken ? `, of which ${amount(taken - used, "byte")} (${percent((taken - used) / taken)}) were unused` : "";
 	return (
@@ -289,7 +298,7 @@ function HolderRows({ table, device, by, moment, note }: { table: JsonTable; dev
 	const value = moment === "peak" ? "held" : "live", share = moment === "peak" ? "share" : "live_share";
 	const whole = moment === "peak" ? device.peak : device.live;
 	const sort = app.state.values["sort"] ?? `-${value}`, filter = app.state.values["filter"] ?? "";
-	const cells = useMemo(() => reader(table), [table]);
+	const cells = useMemo(() => reader(table), [table]), marks = useMarks(app.state.values["file"]);
 	// What holds nothing at this moment is no holder.
 	const rows = useMemo(() => table.rows.flatMap((_, row) => (cells(row, value) === 0 ? [] : [row])), [table, value]);
 	const most = rows.reduce((max, row) => Math.max(max, Number(cells(row, share) ?? 0)), 0);
@@ -317,8 +326,13 @@ function HolderRows({ table, device, by, moment, note }: { table: JsonTable; dev
 			{" "}{amount(sum, "byte")}{whole ? ` (${percent(sum / whole)})` : ""}. Bytes count for who allocated them. {note ? `In this page, ${note}.` : ""}
 		</p>
 		{rows.length === 0 ? <p class="notice">{moment === "end" ? "Nothing lives at the end: all that was allocated was freed." : "Nothing was held at the peak."}</p>
-			: <Table label={`Who holds memory, by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open} />}
+			: <Table label={`Who holds memory, by ${by}`} columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter} onOpen={open}
+				found={(index) => marks.row(by, placeOf(cells, rows[index] as number))} />}
 	</>;
+}
+
+function placeOf(cells: (row: number, name: string) => Cell, row: number): { name: string | null; file: string | null; line: number | null } {
+	return { name: cells(row, "name") as string | null, file: cells(row, "file") as string | null, line: cells(row, "line") as number | null };
 }
 
 function placeWords(cells: (row: number, name: string) => Cell, row: number, by: By): string {

@@ -8,6 +8,8 @@ import type { Finding, JsonTable, Ranks } from "../protocol/types";
 import { common, useAnswer, useApp, valueOf, type App } from "../state/app";
 import { CsvButton, Switches, Waiting } from "../shell/parts";
 import { Filter } from "../shell/filter";
+import { placeOf } from "../shell/findings";
+import { useMarks } from "../shell/marks";
 import { register } from "../shell/registry";
 import { orderRows, Table, type Cell, type TableColumn } from "../shell/table";
 
@@ -114,10 +116,10 @@ function Late({ query }: { query: Query }) {
 	if (loaded.state === "ready" && findings.length === 0) return <p>No rank is late enough for a finding.</p>;
 	return (
 		<ul class="findings" aria-label="Findings about late ranks">
-			{findings.map((one) => (
-				<li key={one.id}><strong>{visible(one.title)}</strong>{one.advice && <><br />{visible(one.advice)}</>}
-					{one.context.length > 0 && <>{" "}<a href={app.link("flame", { search: `^${(one.context.at(-1) as string).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`.slice(0, 400) })}>Its place</a></>}</li>
-			))}
+			{findings.map((one) => {
+				const place = placeOf(one, app);
+				return <li key={one.id}><strong>{visible(one.title)}</strong>{one.advice && <><br />{visible(one.advice)}</>}{place && <>{" "}<a href={place[0]}>{place[1]}</a></>}</li>;
+			})}
 		</ul>
 	);
 }
@@ -162,6 +164,7 @@ function Bar({ row, name, most, by }: { row: Row; name: string; most: number; by
 
 function Waits({ ranks, rows, by, filter }: { ranks: Ranks; rows: Row[]; by: number; filter: string }) {
 	const app = useApp();
+	const marks = useMarks(app.state.values["file"]);
 	const waits = useMemo(() => rowsOf(ranks.waits), [ranks]), sort = app.state.values["waits"] ?? "-waiting";
 	const columns: TableColumn[] = useMemo(() => [
 		{ id: "rank", title: "who waits", isNumber: false }, { id: "for", title: "for whom", isNumber: false },
@@ -182,7 +185,8 @@ function Waits({ ranks, rows, by, filter }: { ranks: Ranks; rows: Row[]; by: num
 		<div class="row"><h2>Who waits for whom</h2><CsvButton name="waits" rows={() => [ranks.waits.columns.map((column) => column.name), ...ranks.waits.rows]} /></div>
 		<p class="quiet">A rank waits in a collective until the last rank begins it. Only waiting counts that its GPU does not fill with computation.
 			{ranks.waits_available > waits.length && ` These are the ${waits.length} longest of ${amount(ranks.waits_available, null)}.`}</p>
-		<Table label="Who waits for whom" columns={columns} count={waits.length} cell={cell} sort={sort} onSort={(next) => app.set({ waits: next })} filter={filter} />
+		<Table label="Who waits for whom" columns={columns} count={waits.length} cell={cell} sort={sort} onSort={(next) => app.set({ waits: next })} filter={filter}
+			found={(index) => marks.wait(number(waits[index] as Row, "for_rank"), String(waits[index]?.["operation"]))} />
 	</>;
 }
 

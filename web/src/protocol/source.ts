@@ -2,6 +2,7 @@
 // Where answers come from: the server that sent the page, the editor around the page, or the page itself.
 import { decompress } from "fzstd";
 import { readTables, type Table } from "./columns";
+import { baseOf, deriveFlame } from "./derived";
 import type { Editor } from "./editor";
 import { canonical, type Query } from "./query";
 
@@ -140,10 +141,17 @@ class PageSource implements Source {
 	}
 
 	async tables(answer: string, query: Query = {}): Promise<Table[]> {
-		return readTables(this.bytes(answer, { ...query, format: "columns" }));
+		const base = answer === "flame" ? baseOf(query) : null;
+		if (!base) return readTables(this.bytes(answer, { ...query, format: "columns" }));
+		const [boxes, total] = readTables(this.bytes("flame", base)), files = { file: query["file"] };
+		if (!boxes || !total) throw new Error("the answer has no flame graph");
+		const frames = query["hide"] && this.find("flame/frames", files) ? readTables(this.bytes("flame/frames", files))[0] : null;
+		return deriveFlame(boxes, total, frames ?? null, query);
 	}
 
 	note(answer: string, query: Query = {}): string | null {
+		const base = answer === "flame" ? baseOf(query) : null, note = base ? this.find("flame", base)?.note : null;
+		if (base) return note ? `${note}, and count as the widest of them` : null;
 		return this.find(answer, { ...query, format: "columns" })?.note ?? this.find(answer, query)?.note ?? null;
 	}
 

@@ -52,6 +52,8 @@ export interface Finding {
 	confidence: Known<number>;
 	evidence: Record<string, unknown>;
 	context: string[];
+	/** What the path ends in; null: it is about no path. */
+	frame: Known<{ id: number; kind: string; name: string; file: Known<string>; line: Known<number>; context: number }>;
 }
 
 export interface LedgerRow {

@@ -3,9 +3,9 @@
 import type { Finding } from "../protocol/types";
 import type { App } from "../state/app";
 
-/** The place of a finding as a link and its words; null: it has none. */
-export function placeOf(finding: Finding, app: App): [string, string] | null {
-	const window: Record<string, string> = { window: finding.window ?? "all" };
+/** The place of a finding as a link and its words; null: it has none. FILE is its file if that is not the one of the page. */
+export function placeOf(finding: Finding, app: App, file: string | null = null): [string, string] | null {
+	const window: Record<string, string> = { window: finding.window ?? "all", ...(file === null ? {} : { file }) };
 	const names = finding.evidence["names"];
 	if (finding.context?.length) return [app.link("flame", { ...window, finding: finding.id }), "Show it in the flame graph"];
 	if (Array.isArray(names) && names[0] && typeof (names[0] as { name?: unknown }).name === "string") {

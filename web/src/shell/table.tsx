@@ -2,6 +2,8 @@
 // A table that is sorted, filtered and drawn only where it is seen, so that it may have any number of rows.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, visible } from "../draw/words";
+import type { Finding } from "../protocol/types";
+import { FindingMark } from "./marks";
 
 export type Cell = string | number | boolean | null;
 
@@ -33,6 +35,10 @@ export interface TableProps {
 	canOpen?: (row: number) => boolean;
 	indent?: (row: number) => number;
 	picked?: number;
+	/** The findings that a row is about; it then carries their mark. */
+	found?: (row: number) => readonly Finding[];
+	/** The file that they are of, if that is not the one of the page. */
+	foundIn?: string | null;
 }
 
 /** The rows in their order: those that match the filter, sorted. Unknown values come last. */
@@ -127,6 +133,7 @@ export function Table(props: TableProps) {
 								return (
 									<Head key={column.id} scope={at === 0 ? "row" : undefined} title={text} class={column.isNumber ? "number" : "words"}>
 										{at === 0 && props.indent ? <span class="indent" style={{ width: `${Math.min(40, props.indent(row)) * 10}px` }} /> : null}
+										{at === 0 && props.found ? <FindingMark found={props.found(row)} file={props.foundIn ?? null} /> : null}
 										{column.bar ? <span class="bar" style={{ width: `${Math.max(0, Math.min(1, column.bar(row) || 0)) * 100}%` }} /> : null}
 										{at === 0 && onOpen && (props.canOpen?.(row) ?? true) ? <button type="button" class="plain" onClick={() => onOpen(row)}>{text}</button>
 											: <span class={value === null ? "unknown" : ""}>{text}</span>}

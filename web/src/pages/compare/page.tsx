@@ -54,7 +54,7 @@ function ComparePage() {
 				<Filter />
 				<CsvButton name="compare" answer="diff" query={query} table="What changed" />
 			</div>
-			<Waiting loaded={loaded}>{(diff) => <Rows diff={diff} />}</Waiting>
+			<Waiting loaded={loaded}>{(diff) => <Rows diff={diff} after={sides(app).after} />}</Waiting>
 		</div>
 	);
 }

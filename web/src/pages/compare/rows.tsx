@@ -2,8 +2,9 @@
 // The rows of a comparison: what each amounts to before and after, and how sure the change is. A row leads to its boxes.
 import { useMemo } from "preact/hooks";
 import { amount, short, signedAmount, signedPercent, visible } from "../../draw/words";
-import type { Change, Diff, DiffRow } from "../../protocol/types";
+import type { Change, Diff, DiffRow, Finding } from "../../protocol/types";
 import { useApp } from "../../state/app";
+import { useMarks, type Marks } from "../../shell/marks";
 import { orderRows, Table, type Cell, type TableColumn } from "../../shell/table";
 
 /** A ratio as a change in percent, with its interval. */
@@ -27,8 +28,16 @@ function namesOf(row: DiffRow, by: string): string[] {
 	return other.length ? [...new Set([...other, row.name])] : [row.name];
 }
 
-export function Rows({ diff }: { diff: Diff }) {
+/** What the findings of the profile after say of a row. */
+function foundAfter(marks: Marks, by: string, row: DiffRow): readonly Finding[] {
+	const names = row.after_names?.length ? row.after_names : [row.name], place = { file: row.file, line: row.after_line ?? row.line };
+	return [...new Set(names.flatMap((name) => marks.row(by, { ...place, name })))];
+}
+
+/** AFTER is the file whose findings the rows are marked with: the one that the graph shows. */
+export function Rows({ diff, after }: { diff: Diff; after: number }) {
 	const app = useApp();
+	const marks = useMarks(String(after), app.state.values["window"]);
 	const { unit, rows } = diff, { values } = app.state;
 	const sort = values["sort"] ?? "-size", filter = values["filter"] ?? "";
 	const most = rows.reduce((max, row) => Math.max(max, Math.abs(row.change ?? 0)), 0) || 1;
@@ -58,6 +67,6 @@ export function Rows({ diff }: { diff: Diff }) {
 	return <>
 		<p class="summary">{diff.metric}, {diff.statistic}; {amount(count, null)} rows. Intervals are of 95 %; a change is sure if its interval does not hold zero. Click a row to mark its boxes.</p>
 		<Table label="What changed" columns={columns} count={rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter}
-			onOpen={open} picked={picked} />
+			onOpen={open} picked={picked} found={(row) => foundAfter(marks, diff.by, rows[row] as DiffRow)} foundIn={marks.file} />
 	</>;
 }

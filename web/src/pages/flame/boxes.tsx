@@ -2,8 +2,10 @@
 // The boxes of a flame graph as a table: in the order of the tree, or sorted.
 import { useMemo, useState } from "preact/hooks";
 import { LAYER_NAMES } from "../../draw/colours";
-import type { Flame } from "../../draw/flame";
+import { FINDING, type Flame } from "../../draw/flame";
 import { percent, signedAmount } from "../../draw/words";
+import type { Finding } from "../../protocol/types";
+import type { Marks } from "../../shell/marks";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
 /** The boxes, each after the one that called it. */
@@ -23,7 +25,12 @@ export function treeOrder(flame: Flame): number[] {
 	return order;
 }
 
-export function BoxTable({ flame, only, onOpen }: { flame: Flame; only?: number[]; onOpen: (box: number) => void }) {
+/** The findings of a box that carries the mark. Of two profiles, frames have other numbers, so they are not named. */
+export function foundIn(flame: Flame, box: number, marks: Marks): readonly Finding[] {
+	return (flame.flags[box] as number) & FINDING && !flame.before ? marks.frame(flame.frame[box] as number) : [];
+}
+
+export function BoxTable({ flame, only, marks, onOpen }: { flame: Flame; only?: number[]; marks: Marks; onOpen: (box: number) => void }) {
 	const [sort, setSort] = useState("");
 	const boxes = useMemo(() => only ?? treeOrder(flame), [flame, only]);
 	const columns: TableColumn[] = useMemo(() => [
@@ -49,5 +56,5 @@ export function BoxTable({ flame, only, onOpen }: { flame: Flame; only?: number[
 		}
 	}, [flame, boxes]);
 	return <Table label="Boxes of the flame graph" columns={columns} count={boxes.length} cell={cell} sort={sort} onSort={setSort}
-		onOpen={(row) => onOpen(boxes[row] as number)} {...(only || sort ? {} : { indent: (row: number) => flame.depth[boxes[row] as number] as number })} />;
+		onOpen={(row) => onOpen(boxes[row] as number)} found={(row) => foundIn(flame, boxes[row] as number, marks)} {...(only || sort ? {} : { indent: (row: number) => flame.depth[boxes[row] as number] as number })} />;
 }

@@ -6,8 +6,9 @@ import { FINDING, FUSED, type Flame, type View } from "../../draw/flame";
 import { amount, percent, signedAmount } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import { useApp, type App } from "../../state/app";
+import { findingWords, useMarks, type Marks } from "../../shell/marks";
 import { copyText, Trouble } from "../../shell/parts";
-import { BoxTable } from "./boxes";
+import { BoxTable, foundIn } from "./boxes";
 import { Controller } from "./controller";
 import { pathOf } from "./details";
 import { Menu, type MenuItem } from "./menu";
@@ -19,7 +20,7 @@ export interface Chosen {
 	query: Query;
 }
 
-export function describe(flame: Flame, box: number): string {
+export function describe(flame: Flame, box: number, marks: Marks): string {
 	const flags = flame.flags[box] as number, many = flame.many[box] as number, { unit, value } = flame.total;
 	const parts = [flame.name(box), LAYER_NAMES[flame.layer[box] as number] ?? "other"];
 	if (flame.before) {
@@ -28,7 +29,7 @@ export function describe(flame: Flame, box: number): string {
 	} else {
 		parts.push(`${amount(flame.value[box], unit)}, ${percent((flame.value[box] as number) / value)} of all`, `itself ${amount(flame.self[box], unit)}`);
 	}
-	parts.push(many > 1 ? `with ${many - 1} narrower boxes beside it` : "", flags & FINDING ? "it has a finding" : "", flags & FUSED ? "a fused operator" : "");
+	parts.push(many > 1 ? `with ${many - 1} narrower boxes beside it` : "", flags & FINDING ? findingWords(foundIn(flame, box, marks)) || "it has a finding" : "", flags & FUSED ? "a fused operator" : "");
 	return parts.filter(Boolean).join("; ");
 }
 
@@ -47,6 +48,8 @@ export function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 	const from = (): View => ({ x0: keeps ? Number(values["x0"] ?? 0) || 0 : 0, x1: keeps ? Number(values["x1"] ?? 1) || 1 : 1, top: 0 });
 	const newest = useRef(app);
 	newest.current = app;
+	const marks = useMarks(query["file"]), found = useRef(marks);
+	found.current = marks;
 
 	useEffect(() => {
 		if (!canvas.current) return;
@@ -58,11 +61,11 @@ export function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 			onSelect(at, box) {
 				waits = false;
 				onChosen(box < 0 ? null : { flame: at, box, query });
-				if (box >= 0) newest.current.say(describe(at, box));
+				if (box >= 0) newest.current.say(describe(at, box, found.current));
 				if (keeps) newest.current.set({ node: box < 0 ? null : at.node[box] });
 			},
 			onHover(at, box, x, y) {
-				setTip(box < 0 ? null : { x, y, text: describe(at, box) });
+				setTip(box < 0 ? null : { x, y, text: describe(at, box, found.current) });
 			},
 			onMenu(at, box, x, y) {
 				setTip(null);
@@ -98,7 +101,7 @@ export function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 			{error && <div class="over"><Trouble error={error} /></div>}
 			<canvas ref={canvas} tabIndex={0} role="application" class={asTable ? "behind" : ""} aria-roledescription="flame graph"
 				aria-label={`Flame graph of ${flame?.total.metric ?? "the profile"}. Arrow keys go from box to box, Enter zooms, Escape goes out, m opens the menu.`} />
-			{asTable && flame && <BoxTable flame={flame} onOpen={(box) => controller.current?.select(flame, box)} />}
+			{asTable && flame && <BoxTable flame={flame} marks={marks} onOpen={(box) => controller.current?.select(flame, box)} />}
 			{flame && flame.count === 0 && <p class="notice over">No box has a value of this metric in this part of the run. Choose another metric, part or layer.</p>}
 			{!flame && !error && <p class="notice over" aria-busy="true">Loading…</p>}
 			{tip && !menu && <div class="tip" aria-hidden="true" style={{ left: `${Math.min(tip.x + 12, innerWidth - 260)}px`, top: `${tip.y + 18}px` }}>{tip.text}</div>}
@@ -109,7 +112,12 @@ export function Chart({ query, keeps, onAnswer, onChosen, asTable }: {
 
 function menuItems(app: App, flame: Flame, box: number, query: Query, controller: Controller): MenuItem[] {
 	const node = flame.node[box] as number;
-	const ask = () => app.source.json<{ library: string | null; file: string | null }>("frame", { ...query, root: null, search: null, node });
+	const ask = async (): Promise<{ library: string | null; file: string | null }> => {
+		if (!app.source.isOffline) return app.source.json("frame", { ...query, root: null, search: null, node });
+		const [files] = await app.source.tables("flame/frames", { file: query["file"] }), row = files?.column("frame").integers().indexOf(flame.frame[box] as number) ?? -1;
+		const text = (name: string) => (row < 0 ? null : files?.column(name).text(row) || null);
+		return { library: text("library"), file: text("source_file") ?? text("file") };
+	};
 	const hide = async () => {
 		try {
 			const { library, file } = await ask();
@@ -125,10 +133,10 @@ function menuItems(app: App, flame: Flame, box: number, query: Query, controller
 	return [
 		{ title: "Zoom in", run: () => controller.zoomTo(flame, box) },
 		...(isSandwich || app.source.isOffline ? [] : [{ title: "Focus on this box", run: () => app.set({ root: node, x0: null, x1: null }, true) }]),
-		...((flame.frame[box] as number) < 0 || app.source.isOffline || isPair ? [] : [
+		...((flame.frame[box] as number) < 0 || isPair ? [] : [
 			{ title: "Callers and callees (sandwich)", run: () => app.set({ view: "sandwich", of: flame.frame[box] as number, root: null, node: null, x0: null, x1: null }, true) }]),
+		...(app.source.isOffline && isPair ? [] : [{ title: "Hide its library or file", run: () => void hide() }]),
 		...(app.source.isOffline ? [] : [
-			{ title: "Hide its library or file", run: () => void hide() },
 			{ title: "Collapse recursion (r)", run: () => app.set({ recursion: "collapse", node: null, root: null }, true) },
 		]),
 		{ title: "Copy the name", run: () => void copyText(flame.name(box)).then(() => app.say("Copied")) },

@@ -7,6 +7,7 @@ import { amount, percent } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import { common, useApp, useAnswer, type App } from "../../state/app";
 import { CsvButton, Switches, Trouble } from "../../shell/parts";
+import { useMarks } from "../../shell/marks";
 import { register } from "../../shell/registry";
 import { Chart, type Chosen } from "./chart";
 import { Details } from "./details";
@@ -59,7 +60,7 @@ function FlamePage() {
 		<div class="page flame">
 			<h1 class="unseen">Flame graph</h1>
 			<div class="tools">
-				<Switches label="View" value={view} options={app.source.isOffline ? VIEWS.slice(0, 3) : VIEWS} onChange={setView} />
+				<Switches label="View" value={view} options={VIEWS} onChange={setView} />
 				<LayerSwitches />
 				<Search flame={flame} />
 				<Switches label="As" value={asTable ? "table" : "graph"} options={[["graph", "Graph"], ["table", "Table"]]}
@@ -95,7 +96,8 @@ function Summary({ flame }: { flame: Flame | null }) {
 	const app = useApp();
 	if (!flame) return <p class="summary">&nbsp;</p>;
 	const { value, unit, metric, matched, nodes } = flame.total;
-	const note = app.source.note("flame", { view: app.state.values["view"], metric: app.state.values["metric"], window: app.state.values["window"] });
+	const { view, metric: named, window, layers, hide, file } = app.state.values;
+	const note = app.source.note("flame", { view: view === "sandwich" ? "callees" : view, metric: named, window, layers, hide, file });
 	return (
 		<p class="summary">
 			{metric}: {amount(value, unit)} in {amount(nodes, null)} boxes
@@ -115,9 +117,7 @@ function LayerSwitches() {
 	};
 	return (
 		<div class="switches layers" role="group" aria-label="Layers shown">
-			{LAYERS.map((layer, index) => app.source.isOffline ? (
-				<span key={layer} class="legend-item"><span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}</span>
-			) : (
+			{LAYERS.map((layer, index) => (
 				<button key={layer} type="button" aria-pressed={shown.includes(layer)} onClick={() => turn(layer)}>
 					<span class="swatch" style={{ background: palette.layers[index] }} />{LAYER_NAMES[index]}
 				</button>
@@ -159,12 +159,13 @@ function Frames({ query }: { query: Query }) {
 		if (!boxes || !total) throw new Error("the answer has no flame graph");
 		return new Flame(boxes, total, [0, 1], 16384);
 	});
+	const marks = useMarks(query["file"]);
 	const roots = useMemo(() => loaded.state === "ready" ? Array.from({ length: loaded.value.start[1] ?? 0 }, (_, box) => box) : [], [loaded]);
 	if (loaded.state === "error") return <Trouble error={loaded.error} />;
 	if (loaded.state === "loading") return <p class="notice" aria-busy="true">Loading…</p>;
 	return <>
 		<p class="notice">Choose a frame: its callers and callees are shown.</p>
-		<BoxTable flame={loaded.value} only={roots} onOpen={(box) => app.set({ of: loaded.value.frame[box] as number }, true)} />
+		<BoxTable flame={loaded.value} only={roots} marks={marks} onOpen={(box) => app.set({ of: loaded.value.frame[box] as number }, true)} />
 	</>;
 }
 

@@ -5,6 +5,7 @@ import { amount, percent, short, visible } from "../../draw/words";
 import type { Level, Loop, Track } from "../../protocol/types";
 import { useApp } from "../../state/app";
 import { StackedBar, type Part } from "../../shell/bars";
+import { useMarks } from "../../shell/marks";
 import { CsvButton } from "../../shell/parts";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
@@ -17,6 +18,8 @@ interface Line {
 	at: number;
 	level: Level | null;
 	kernels: number | null;
+	/** The kernel, or operator, that the row names. */
+	named: string | null;
 }
 
 const WHERE: Record<string, string> = { before: "before the first loop", between: "between loops", after: "after the last loop" };
@@ -34,19 +37,19 @@ export function linesOf(track: Track): Line[] {
 	for (const { loop, outside } of tops) {
 		if (outside) {
 			lines.push({ name: `${WHERE[outside.where] ?? outside.where}; longest kernel: ${short(visible(outside.name ?? "unknown"))}`, depth: 0, start: outside.start_ns,
-				time: outside.end_ns - outside.start_ns, loop: null, at: 0, level: null, kernels: outside.kernels });
+				time: outside.end_ns - outside.start_ns, loop: null, at: 0, level: null, kernels: outside.kernels, named: outside.name });
 			continue;
 		}
 		if (!loop) continue;
 		levelsOf(track, loop).forEach((level, at) => lines.push({
 			name: at === 0 ? `loop ${loop.loop}${loop.main ? ", the main one" : ""}${loop.stretches.length > 1 ? `, in ${loop.stretches.length} parts` : ""}` : `inside it, level ${at}`,
-			depth: at, start: loop.start_ns, time: at === 0 ? loop.time_ns : null, loop, at, level, kernels: at === 0 ? loop.kernels : null }));
+			depth: at, start: loop.start_ns, time: at === 0 ? loop.time_ns : null, loop, at, level, kernels: at === 0 ? loop.kernels : null, named: level.first_op }));
 	}
 	return lines;
 }
 
 export function LoopsPart({ track }: { track: Track }) {
-	const app = useApp();
+	const app = useApp(), marks = useMarks(app.state.values["file"]);
 	const lines = useMemo(() => linesOf(track), [track]);
 	const columns: TableColumn[] = useMemo(() => [
 		{ id: "name", title: "what", isNumber: false }, { id: "time", title: "time", isNumber: true, unit: "ns" }, { id: "count", title: "iterations", isNumber: true },
@@ -75,6 +78,7 @@ export function LoopsPart({ track }: { track: Track }) {
 	return <>
 		<div class="tools"><CsvButton name="loops" rows={() => [columns.map((column) => column.id), ...lines.map((_, row) => columns.map((__, column) => cell(row, column)))]} /></div>
 		{whole > 0 && <StackedBar title={`Kernels of this track, from the first to the last${track.cycles ? `; the loops take turns ${amount(track.cycles, null)} times` : ""}`} total={whole} unit="ns" parts={parts} />}
-		<Table label="Loops" columns={columns} count={lines.length} cell={cell} sort="" onSort={() => {}} indent={(row) => lines[row]?.depth ?? 0} onOpen={open} canOpen={(row) => lines[row]?.loop != null} />
+		<Table label="Loops" columns={columns} count={lines.length} cell={cell} sort="" onSort={() => {}} indent={(row) => lines[row]?.depth ?? 0} onOpen={open} canOpen={(row) => lines[row]?.loop != null}
+			found={(row) => marks.row("kernel", { name: lines[row]?.named })} />
 	</>;
 }

@@ -5,6 +5,7 @@ import { amount, percent, short, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { Explained, Iteration, Iters, Level, Track } from "../../protocol/types";
 import { common, useAnswer, useApp, valueOf } from "../../state/app";
+import { FindingMark, useMarks } from "../../shell/marks";
 import { Choice, Command, CsvButton, Switches, Waiting } from "../../shell/parts";
 import { Bars } from "../../shell/rows";
 import { register } from "../../shell/registry";
@@ -151,14 +152,14 @@ function Why({ track, level, iteration, query }: { track: number; level: number;
 	const app = useApp();
 	const asked: Query = { ...query, track, level: level || null, iteration };
 	const loaded = useAnswer<Explained>(canonical("explain", asked), (signal) => app.source.json<Explained>("explain", asked, signal));
-	const explain = valueOf(loaded)?.explain;
+	const explain = valueOf(loaded)?.explain, marks = useMarks(query["file"]);
 	return (
 		<aside class="details" aria-label={`Iteration ${iteration}`}>
 			<p class="row"><strong>Iteration {iteration}</strong><button type="button" aria-label="Close the details" onClick={() => app.set({ iteration: null })}>×</button></p>
 			{loaded.state === "error" && <p>{loaded.error.message}</p>}
 			{explain?.iteration === iteration && <>
 				<p>{amount(explain.ns, "ns")}; the median iteration ({amount(explain.median_iteration, null)}) takes {amount(explain.median_ns, "ns")}. The differences, the largest first:</p>
-				<ol class="findings">{explain.rows.map((row, index) => <li key={index}>{visible(row.text)}{row.name && <>{" "}
+				<ol class="findings">{explain.rows.map((row, index) => <li key={index}>{visible(row.text)}{row.name && <>{" "}<FindingMark found={marks.row("kernel", { name: row.name })} />
 					<a href={app.link("flame", { search: row.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>flame</a></>}</li>)}</ol>
 				{explain.rows.length === 0 && <p>It does not differ.</p>}
 			</>}

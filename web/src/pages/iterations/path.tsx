@@ -3,11 +3,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { fitCanvas } from "../../draw/canvas";
 import { PALETTES, PARTS } from "../../draw/colours";
+import { drawMark, MARK } from "../../draw/mark";
 import { fit, prepareText } from "../../draw/text";
 import { amount, fileName, percent, short, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { Table as Answer } from "../../protocol/columns";
+import type { Finding } from "../../protocol/types";
 import { useAnswer, useApp } from "../../state/app";
+import { findingWords, useMarks, type Marks } from "../../shell/marks";
 import { CsvButton, Waiting } from "../../shell/parts";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
@@ -75,12 +78,19 @@ export function PathPart({ query, iteration }: { query: Query; iteration: string
 	return <Waiting loaded={loaded}>{(path) => <Shown path={path} query={{ ...query, iteration }} />}</Waiting>;
 }
 
+/** Of the kernel, copy or operator that a row names; a launch or a gap before it is something else. */
+function foundOf(marks: Marks, { kind, name, between }: Row): readonly Finding[] {
+	if (between || kind === "launch" || kind === "gap") return [];
+	return ["kernel", "operator", "gpu_api"].map((one) => marks.row(one, { name })).find((found) => found.length) ?? [];
+}
+
 function Shown({ path, query }: { path: Path; query: Query }) {
 	const app = useApp();
 	const { total } = path, length = (total["end_ns"] as number) - (total["start_ns"] as number);
 	const iteration = total["iteration"] as number;
 	const picked = app.state.values["row"] === undefined ? -1 : Number(app.state.values["row"]);
 	const open = (row: number) => app.set({ row: row === picked ? null : row });
+	const marks = useMarks(query["file"]), found = useMemo(() => path.rows.map((row) => foundOf(marks, row)), [path, marks]);
 	const kinds = KINDS.filter(([kind]) => (total[`${kind}_ns`] as number) > 0);
 	return <>
 		<div class="tools">
@@ -92,14 +102,14 @@ function Shown({ path, query }: { path: Path; query: Query }) {
 		<p class="summary">The path goes back from the end of the iteration: what did it wait for, what did that wait for. Only what is on the path can make the iteration shorter.
 			{(total["inferred"] as number) > 0 && ` ${amount(total["inferred"], null)} waits are inferred, because they are not recorded.`}
 			{(total["peer_ns"] as number) > 0 && ` ${amount(total["peer_ns"], "ns")} of it are on other ranks.`}</p>
-		<Picture path={path} length={length} kinds={kinds} picked={picked} onOpen={open} />
+		<Picture path={path} length={length} kinds={kinds} picked={picked} found={found} onOpen={open} />
 		<ul class="legend">{kinds.map(([kind, colour, words]) => <li key={kind}><span class="swatch" style={{ background: PARTS[app.look][colour] }} />
 			{kind} ({words}): {amount(total[`${kind}_ns`], "ns")} ({percent((total[`${kind}_ns`] as number) / length)})</li>)}</ul>
-		<RowTable rows={path.rows} picked={picked} onOpen={open} />
+		<RowTable rows={path.rows} picked={picked} found={found} onOpen={open} />
 	</>;
 }
 
-function RowTable({ rows, picked, onOpen }: { rows: Row[]; picked: number; onOpen: (row: number) => void }) {
+function RowTable({ rows, picked, found, onOpen }: { rows: Row[]; picked: number; found: (readonly Finding[])[]; onOpen: (row: number) => void }) {
 	const app = useApp();
 	const most = Math.max(0, ...rows.map((row) => row.share));
 	const columns: TableColumn[] = useMemo(() => [
@@ -114,12 +124,12 @@ function RowTable({ rows, picked, onOpen }: { rows: Row[]; picked: number; onOpe
 		return [rowName(one), one.kind, one.ns, one.share, Number.isNaN(one.savingNs) ? null : one.savingNs, one.place || null][column] ?? null;
 	}, [rows]);
 	return <Table label="What is on the critical path" columns={columns} count={rows.length} cell={cell} sort={app.state.values["sort"] ?? ""}
-		onSort={(sort) => app.set({ sort })} onOpen={onOpen} picked={picked} />;
+		onSort={(sort) => app.set({ sort })} onOpen={onOpen} picked={picked} found={(row) => found[row] ?? []} />;
 }
 
 const LINE = 30, LEFT = 104, AXIS = 18;
 
-function Picture({ path, length, kinds, picked, onOpen }: { path: Path; length: number; kinds: [string, string, string][]; picked: number; onOpen: (row: number) => void }) {
+function Picture({ path, length, kinds, picked, found, onOpen }: { path: Path; length: number; kinds: [string, string, string][]; picked: number; found: (readonly Finding[])[]; onOpen: (row: number) => void }) {
 	const app = useApp();
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [place, setPlace] = useState<[number, number]>([0, length]);
@@ -133,13 +143,13 @@ function Picture({ path, length, kinds, picked, onOpen }: { path: Path; length: 
 		if (!element) return;
 		const paint = () => {
 			fitCanvas(element);
-			draw(element, { path, kinds, lineOf, place: [from, to], picked, at, look: app.look });
+			draw(element, { path, kinds, lineOf, place: [from, to], picked, at, found, look: app.look });
 		};
 		const watcher = new ResizeObserver(paint);
 		watcher.observe(element);
 		paint();
 		return () => watcher.disconnect();
-	}, [path, place, picked, at, app.look]);
+	}, [path, place, picked, at, found, app.look]);
 	const show = (t0: number, t1: number) => {
 		const wide = Math.max(100, Math.min(length, t1 - t0)), start = Math.max(0, Math.min(length - wide, t0));
 		setPlace([start, start + wide]);
@@ -162,7 +172,7 @@ function Picture({ path, length, kinds, picked, onOpen }: { path: Path; length: 
 		setAt(next);
 		const [a, b] = [path.start[next] as number, path.end[next] as number];
 		if (a < from || b > to) show((a + b - (to - from)) / 2, (a + b + (to - from)) / 2);
-		app.say(words(path, next));
+		app.say(words(path, next, found));
 	};
 	const zoom = (factor: number, time = at >= 0 ? ((path.start[at] as number) + (path.end[at] as number)) / 2 : (from + to) / 2) => show(time - (time - from) * factor, time + (to - time) * factor);
 	const key = (event: KeyboardEvent) => {
@@ -183,21 +193,22 @@ function Picture({ path, length, kinds, picked, onOpen }: { path: Path; length: 
 				onClick={(event) => { const row = path.row[segmentAt(timeAt(event))] ?? -1; if (row >= 0) onOpen(row); }}
 				onWheel={(event) => { if (event.ctrlKey || event.shiftKey) { event.preventDefault(); if (event.ctrlKey) zoom(Math.exp(event.deltaY * 0.004), timeAt(event)); else { const part = ((event.deltaY || event.deltaX) / 600) * (to - from); show(from + part, to + part); } } }}
 				onDblClick={() => show(0, length)} />
-			<figcaption>{at >= 0 ? words(path, at) : "Point at a segment to read it. Click it to mark all of its row. + and − zoom, 0 shows all."}</figcaption>
+			<figcaption>{at >= 0 ? words(path, at, found) : "Point at a segment to read it. Click it to mark all of its row. + and − zoom, 0 shows all."}</figcaption>
 		</figure>
 	);
 }
 
-function words(path: Path, at: number): string {
+function words(path: Path, at: number, found: (readonly Finding[])[]): string {
 	const [start, end] = [path.start[at] as number, path.end[at] as number], row = path.rows[path.row[at] as number], kind = path.kind[at];
 	const name = short(visible(path.name[at] ?? "")) || (kind === "host" ? "between two spans of a thread" : "");
 	const what = kind === "launch" ? `launch of ${name}` : kind === "gap" ? `gap before ${name}` : `${kind}: ${name}`;
-	return `${what}; ${amount(end - start, "ns")} from ${amount(start, "ns")}${row?.place ? `; ${row.place}` : ""}${
+	const said = findingWords(found[path.row[at] as number] ?? []);
+	return `${what}${said ? `; ${said}` : ""}; ${amount(end - start, "ns")} from ${amount(start, "ns")}${row?.place ? `; ${row.place}` : ""}${
 		row ? `; without it each iteration would save ${Number.isNaN(row.savingNs) ? "an unknown time" : `at most ${amount(row.savingNs, "ns")}`}` : ""}${
 		(path.many[at] as number) > 1 ? `; the longest of ${amount(path.many[at], null)} segments that are narrower than a pixel` : ""}`;
 }
 
-function draw(canvas: HTMLCanvasElement, view: { path: Path; kinds: [string, string, string][]; lineOf: Map<string, number>; place: [number, number]; picked: number; at: number; look: "light" | "dark" }): void {
+function draw(canvas: HTMLCanvasElement, view: { path: Path; kinds: [string, string, string][]; lineOf: Map<string, number>; place: [number, number]; picked: number; at: number; found: (readonly Finding[])[]; look: "light" | "dark" }): void {
 	const context = canvas.getContext("2d", { alpha: false });
 	if (!context) return;
 	const { path, kinds, lineOf, place: [from, to] } = view, palette = PALETTES[view.look], colours = PARTS[view.look];
@@ -236,6 +247,10 @@ function draw(canvas: HTMLCanvasElement, view: { path: Path; kinds: [string, str
 		if (right - left > 34 && at !== view.at) {
 			context.fillStyle = palette.text;
 			context.fillText(fit(short(visible(path.name[at] ?? "")), Math.min(width, right) - Math.max(LEFT, left) - 6), Math.max(LEFT, left) + 3, top(line) + LINE / 2);
+		}
+		if (view.found[path.row[at] as number]?.length) {
+			context.fillStyle = palette.mark;
+			drawMark(context, left, right, top(line) + 4, MARK);
 		}
 		context.globalAlpha = 1;
 	}

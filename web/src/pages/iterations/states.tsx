@@ -7,7 +7,9 @@ import { fit, prepareText } from "../../draw/text";
 import { amount, percent, short, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { Table as Answer } from "../../protocol/columns";
+import type { Finding } from "../../protocol/types";
 import { useAnswer, useApp, valueOf } from "../../state/app";
+import { FindingMark, findingWords, useMarks, type Marks } from "../../shell/marks";
 import { Choice, CsvButton, Waiting } from "../../shell/parts";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
 
@@ -100,12 +102,24 @@ export function StatesPart({ query }: { query: Query }) {
 				options={[["", "as few states as possible"], ...["0", "1", "2", "3", "4"].map((one): [string, string] => [one, one])]} />}
 			<CsvButton name="states" answer="states" query={asked} rows={() => csvRows(valueOf(loaded))} />
 		</div>
-		<Waiting loaded={loaded}>{(graph) => <Shown graph={graph} />}</Waiting>
+		<Waiting loaded={loaded}>{(graph) => <Shown graph={graph} query={query} />}</Waiting>
 	</>;
 }
 
-function Shown({ graph }: { graph: Graph }) {
+/** By state: the findings about its kernels, or operators. It is nothing but these. */
+function foundIn(graph: Graph, marks: Marks): (readonly Finding[])[] {
+	const found = graph.states.map(() => new Set<Finding>());
+	for (const { state, name } of graph.kernels) for (const one of ofItem(graph, marks, name)) found[state]?.add(one);
+	return found.map((all) => [...all]);
+}
+
+function ofItem(graph: Graph, marks: Marks, name: string): readonly Finding[] {
+	return marks.row(graph.of === "kernels" ? "kernel" : "operator", { name });
+}
+
+function Shown({ graph, query }: { graph: Graph; query: Query }) {
 	const app = useApp();
+	const marks = useMarks(query["file"]), found = useMemo(() => foundIn(graph, marks), [graph, marks]);
 	const picked = app.state.values["state"] === undefined ? -1 : Number(app.state.values["state"]);
 	const open = (state: number) => app.set({ state: state === picked ? null : state }, true);
 	const inner = graph.states.length - 2;
@@ -117,10 +131,10 @@ function Shown({ graph }: { graph: Graph }) {
 			{graph.joined > 0 && ` The ${amount(graph.joined, null)} states with the least time are one.`}
 		</p>
 		<div class="split states">
-			<Picture graph={graph} picked={picked} onOpen={open} />
-			{graph.states[picked] && <Details graph={graph} state={picked} />}
+			<Picture graph={graph} picked={picked} found={found} onOpen={open} />
+			{graph.states[picked] && <Details graph={graph} state={picked} marks={marks} />}
 		</div>
-		<StateTable graph={graph} picked={picked} onOpen={open} />
+		<StateTable graph={graph} picked={picked} found={found} onOpen={open} />
 	</>;
 }
 
@@ -159,14 +173,14 @@ function wayWords(graph: Graph, way: Way): string {
 	return `from ${titleOf(graph, way.from)} to ${titleOf(graph, way.to)}: ${often(way.perIteration)} times an iteration (${percent(way.share)} of what leaves)${wait}`;
 }
 
-function stateWords(graph: Graph, number: number): string {
+function stateWords(graph: Graph, number: number, found: readonly Finding[] = []): string {
 	const state = graph.states[number] as State;
 	if (state.kind === "begin" || state.kind === "end") return titleOf(graph, number);
 	return `${titleOf(graph, number)}: ${Number.isNaN(state.kernels) ? "" : `${amount(state.kernels, null)} ${graph.of}, `}${often(state.perIteration)} times an iteration, ${
-		amount(state.iterationNs, "ns")} of it (${percent(state.share)})`;
+		amount(state.iterationNs, "ns")} of it (${percent(state.share)})${found.length ? `; ${findingWords(found)}` : ""}`;
 }
 
-function Picture({ graph, picked, onOpen }: { graph: Graph; picked: number; onOpen: (state: number) => void }) {
+function Picture({ graph, picked, found, onOpen }: { graph: Graph; picked: number; found: (readonly Finding[])[]; onOpen: (state: number) => void }) {
 	const app = useApp();
 	const box = useRef<HTMLDivElement>(null);
 	useMemo(() => {
@@ -209,15 +223,17 @@ function Picture({ graph, picked, onOpen }: { graph: Graph; picked: number; onOp
 				})}
 				{graph.states.map((state, number) => {
 					const { x, y } = layout.nodes[number] as { x: number; y: number }, { width, height } = sizeOf(state), isEdge = state.kind === "begin" || state.kind === "end";
+					const said = stateWords(graph, number, found[number]);
 					return (
 						<g key={number} class="state" data-state={number} transform={`translate(${x} ${y})`} tabindex={0} role="button" aria-pressed={number === picked}
-							aria-label={stateWords(graph, number)} onClick={() => onOpen(number)} onKeyDown={(event) => key(event, number)}>
-							<title>{stateWords(graph, number)}</title>
+							aria-label={said} onClick={() => onOpen(number)} onKeyDown={(event) => key(event, number)}>
+							<title>{said}</title>
 							<rect width={width} height={height} rx={isEdge ? height / 2 : 5} fill={palette.background} stroke={number === picked ? palette.select : palette.line}
 								stroke-width={number === picked ? 2.5 : 1} />
+							{found[number]?.length ? <path class="found" d={`M${width - 11} 1H${width - 1}V11z`} fill={palette.mark} /> : null}
 							{!isEdge && <rect x={1} y={height - 7} width={Math.max(1, state.share * (width - 2))} height={6} fill={fill} />}
 							<text x={isEdge ? width / 2 : 8} y={isEdge ? 17 : 17} text-anchor={isEdge ? "middle" : "start"} fill={palette.text} font-size="12">
-								{isEdge ? titleOf(graph, number) : fit(titleOf(graph, number), WIDTH - 12)}</text>
+								{isEdge ? titleOf(graph, number) : fit(titleOf(graph, number), WIDTH - (found[number]?.length ? 22 : 12))}</text>
 							{!isEdge && <text x={8} y={33} fill={palette.quiet} font-size="11">
 								{Number.isNaN(state.kernels) ? "" : `${amount(state.kernels, null)} × `}{often(state.perIteration)}/iteration, {amount(state.iterationNs, "ns")}, {percent(state.share)}</text>}
 						</g>
@@ -244,7 +260,7 @@ function labelAt(points: [number, number][], isBack: boolean): [number, number] 
 	return [(c[0] + d[0]) / 2, (c[1] + d[1]) / 2 + 4];
 }
 
-function Details({ graph, state }: { graph: Graph; state: number }) {
+function Details({ graph, state, marks }: { graph: Graph; state: number; marks: Marks }) {
 	const app = useApp();
 	const one = graph.states[state] as State;
 	const kernels = graph.kernels.filter((kernel) => kernel.state === state);
@@ -253,7 +269,7 @@ function Details({ graph, state }: { graph: Graph; state: number }) {
 			<p class="row"><strong>{titleOf(graph, state)}</strong><button type="button" aria-label="Close the details" onClick={() => app.set({ state: null })}>×</button></p>
 			{one.kind === "segment" && <p>{often(one.perIteration)} times an iteration; a visit takes {amount(one.minNs, "ns")} to {amount(one.maxNs, "ns")}.
 				{" "}Between its {graph.of} nothing of the loop runs for {amount(one.waitNs / one.count, "ns")} on average.</p>}
-			{kernels.length > 0 && <ol class="findings">{kernels.map((kernel, index) => <li key={index} title={visible(kernel.name)}>{short(visible(kernel.name))}: {amount(kernel.meanNs, "ns")}{" "}
+			{kernels.length > 0 && <ol class="findings">{kernels.map((kernel, index) => <li key={index} title={visible(kernel.name)}>{short(visible(kernel.name))}: {amount(kernel.meanNs, "ns")}{" "}<FindingMark found={ofItem(graph, marks, kernel.name)} />
 				<a href={app.link("flame", { search: `^${kernel.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`.slice(0, 400) })}>flame</a></li>)}</ol>}
 			<p>What comes next:</p>
 			<ul class="findings">{graph.ways.filter((way) => way.from === state).map((way) => <li key={way.to}>{wayWords(graph, way)}</li>)}</ul>
@@ -261,7 +277,7 @@ function Details({ graph, state }: { graph: Graph; state: number }) {
 	);
 }
 
-function StateTable({ graph, picked, onOpen }: { graph: Graph; picked: number; onOpen: (state: number) => void }) {
+function StateTable({ graph, picked, found, onOpen }: { graph: Graph; picked: number; found: (readonly Finding[])[]; onOpen: (state: number) => void }) {
 	const app = useApp();
 	const most = Math.max(0, ...graph.states.map((state) => state.share));
 	const columns: TableColumn[] = useMemo(() => [
@@ -290,5 +306,5 @@ function StateTable({ graph, picked, onOpen }: { graph: Graph; picked: number; o
 		}
 	}, [graph]);
 	return <Table label="States" columns={columns} count={graph.states.length} cell={cell} sort={app.state.values["sort"] ?? ""} onSort={(sort) => app.set({ sort })}
-		onOpen={onOpen} picked={picked} />;
+		onOpen={onOpen} picked={picked} found={(row) => found[row] ?? []} />;
 }

@@ -3,14 +3,15 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { amount, fileName, percent, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
-import type { JsonTable, Tables } from "../../protocol/types";
+import type { Finding, JsonTable, Tables } from "../../protocol/types";
 import { common, useAnswer, useApp } from "../../state/app";
 import { Choice, CsvButton, Switches, Waiting } from "../../shell/parts";
 import { Bars, Roofline, type Roof } from "../../shell/rows";
 import { register } from "../../shell/registry";
 import { Filter } from "../../shell/filter";
+import { useMarks, type Marks } from "../../shell/marks";
 import { orderRows, Table, type Cell, type TableColumn } from "../../shell/table";
-import { dotsOf, Figure, LACKS, numbers, roofOf } from "./figures";
+import { dotsOf, Figure, LACKS, numbers, roofOf, texts } from "./figures";
 
 const KINDS: [string, string][] = [["A1", "A1 model"], ["A2", "A2 layers"], ["A3", "A3 latency"], ["A4", "A4 memory"], ["A5", "A5 types by occurrence"],
 	["A6", "A6 types by latency"], ["A7", "A7 types by memory"], ["A8", "A8 kernels"], ["A9", "A9 kernel roofline"], ["A10", "A10 kernels by name"],
@@ -73,6 +74,12 @@ function Limit({ label, name }: { label: string; name: "peak" | "bandwidth" }) {
 		onInput={(event) => setText(event.currentTarget.value)} onChange={(event) => take(event.currentTarget.value)} /></label>;
 }
 
+/** The findings of a row: of its kernel, or of its layer if it is of all that the layer does. */
+function foundIn(table: JsonTable, marks: Marks): (row: number) => readonly Finding[] {
+	const layers = texts(table, "layer_name"), kernels = texts(table, "kernel_name");
+	return (row) => (kernels[row] ? marks.row("kernel", { name: kernels[row] }) : marks.layer(layers[row] ?? ""));
+}
+
 function Shown({ tables, table, several }: { tables: Tables; table: JsonTable; several: preact.JSX.Element | null }) {
 	const app = useApp();
 	const sort = app.state.values["sort"] ?? "", filter = app.state.values["filter"] ?? "";
@@ -92,6 +99,7 @@ function Shown({ tables, table, several }: { tables: Tables; table: JsonTable; s
 	}), [table]);
 	const cell = useMemo(() => (row: number, column: number): Cell => table.rows[row]?.[shown[column] as number] ?? null, [table]);
 	const order = useMemo(() => orderRows(table.rows.length, cell, columns, sort, filter), [table, sort, filter]);
+	const marks = useMarks(app.state.values["file"], app.state.values["window"]), found = useMemo(() => foundIn(table, marks), [table, marks]);
 	const name = (row: number) => visible(String(cell(row, 0) ?? ""));
 	const open = /name/.test(columns[0]?.title ?? "") ? (row: number) => app.go("flame", { search: name(row).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) }) : undefined;
 	if (table.rows.length === 0) return <p class="notice">The profile has no rows for this table: {table.title}.</p>;
@@ -102,7 +110,7 @@ function Shown({ tables, table, several }: { tables: Tables; table: JsonTable; s
 		{several}
 		{(!several || table.id === "A15") && <Figure table={table} order={order} onOpen={open} />}
 		<Table label={`${table.id} ${table.title}`} columns={columns} count={table.rows.length} cell={cell} sort={sort} onSort={(next) => app.set({ sort: next })} filter={filter}
-			onOpen={open} />
+			onOpen={open} found={found} />
 	</>;
 }
 

@@ -5,6 +5,8 @@ import { LAYER_NAMES, PALETTES } from "../../draw/colours";
 import { AXIS, drawTimeline, HEADER, layTracks, LINE, readBands, Spans, topOf, trackAt, type Extra, type Layout, type Place, type TrackRow } from "../../draw/timeline";
 import { amount } from "../../draw/words";
 import type { Query } from "../../protocol/query";
+import type { Finding } from "../../protocol/types";
+import { findingWords, Marks } from "../../shell/marks";
 import type { App } from "../../state/app";
 import { Finer, type Covering } from "../../state/finer";
 
@@ -17,6 +19,8 @@ export interface Shown {
 	name: string;
 	layer: number;
 	many: number;
+	/** The findings that it is about. */
+	found: readonly Finding[];
 }
 
 export function trackWords(track: TrackRow): string {
@@ -30,7 +34,7 @@ export function facts(span: Shown): string {
 }
 
 export function words(span: Shown): string {
-	return `${span.name}; ${facts(span)}`;
+	return [span.name, findingWords(span.found), facts(span)].filter(Boolean).join("; ");
 }
 
 /** What plumb answered for a range. Bands come later. */
@@ -38,6 +42,8 @@ interface Part extends Covering {
 	readonly spans: Spans;
 	readonly arrows: Extra["arrows"];
 	bands: Extra["bands"];
+	/** Its spans are marked by these. */
+	marks?: Marks;
 }
 
 /** What is drawn, and what pointers and keys do; without the framework, because it changes with every frame. */
@@ -112,6 +118,26 @@ export class Board {
 		this.need();
 	}
 
+	private marks = new Marks([]);
+
+	/** What the findings are about. */
+	setMarks(marks: Marks): void {
+		this.marks = marks;
+		this.draw();
+	}
+
+	private mark(part: Part): void {
+		const { spans } = part, { marks } = this;
+		if (part.marks === marks) return;
+		part.marks = marks;
+		spans.mark((span) => !marks.isEmpty && this.found(spans, span).length > 0);
+		this.canvas.dataset["found"] = String(spans.marked.reduce((sum, one) => sum + one, 0));
+	}
+
+	private found(spans: Spans, span: number): readonly Finding[] {
+		return this.marks.span(spans.context[span] as number, spans.layer[span] as number, spans.plainName(span));
+	}
+
 	private filter = "";
 	private pins: number[] = [];
 
@@ -138,6 +164,7 @@ export class Board {
 		const begin = performance.now();
 		const part = this.finer.best(this.place.t0, this.place.t1);
 		if (part) Object.assign(this.extra, { arrows: part.arrows, bands: part.bands });
+		if (part) this.mark(part);
 		drawTimeline(this.canvas, this.layout, part?.spans ?? null, this.place, PALETTES[this.app().look], this.extra);
 		this.tell.place(this.place);
 		this.times.push(performance.now() - begin);
@@ -225,7 +252,7 @@ export class Board {
 		const span = depth < 0 || !this.spans ? -1 : this.spans.at(track.track, depth, time);
 		if (span < 0 || !this.spans) return null;
 		return { track, depth, start: this.spans.start[span] as number, end: this.spans.end[span] as number, name: this.spans.name(span), layer: this.spans.layer[span] as number,
-			many: this.spans.many[span] as number };
+			many: this.spans.many[span] as number, found: this.found(this.spans, span) };
 	}
 
 	private zoom(factor: number, at: number): void {
@@ -307,6 +334,10 @@ export class Board {
 		const found = span === undefined ? null : this.describe(track, 0, this.spans.start[span] as number);
 		if (!found) return this.app().say(`${trackWords(track)} has no span here`);
 		this.select(found);
+		this.reveal(track);
+	}
+
+	private reveal(track: TrackRow): void {
 		const top = topOf(this.layout, this.place, track), low = this.canvas.clientHeight - HEADER - LINE;
 		if (!track.isFixed && (top < AXIS + this.layout.fixed || top > low)) this.show(this.place.t0, this.place.t1, track.top);
 	}
@@ -317,12 +348,33 @@ export class Board {
 		const isHere = at?.track === track.track, depth = isHere ? at.depth : 0, line = this.spans.line(track.track, depth);
 		const span = line[isHere ? this.spans.first(line, at.start) + way : this.spans.first(line, this.place.t0)];
 		if (span === undefined) return;
-		const found = this.describe(track, depth, this.spans.start[span] as number);
-		this.select(found);
-		if (found && (found.start < this.place.t0 || found.end > this.place.t1)) {
-			const half = (this.place.t1 - this.place.t0) / 2, middle = (found.start + found.end) / 2;
+		this.selectAt(track, depth, this.spans.start[span] as number);
+	}
+
+	private selectAt(track: TrackRow, depth: number, start: number): void {
+		const shown = this.describe(track, depth, start);
+		this.select(shown);
+		if (shown && (shown.start < this.place.t0 || shown.end > this.place.t1)) {
+			const half = (this.place.t1 - this.place.t0) / 2, middle = (shown.start + shown.end) / 2;
 			this.show(middle - half, middle + half);
 		}
+	}
+
+	/** The next span that carries a mark, or the one before, by track, line and time. */
+	private nextFound(way: number): void {
+		const { spans } = this, at = this.extra.selected;
+		if (!spans) return;
+		const all = this.layout.tracks.flatMap((track) => Array.from({ length: track.depth }, (_, depth) => [...spans.line(track.track, depth)]
+			.filter((span) => spans.marked[span]).map((span) => ({ track, depth, start: spans.start[span] as number }))).flat());
+		const tracks = this.layout.tracks.map((track) => track.track);
+		const order = (one: { track: number; depth: number; start: number }, other: { track: number; depth: number; start: number }) =>
+			tracks.indexOf(one.track) - tracks.indexOf(other.track) || one.depth - other.depth || one.start - other.start;
+		const isPast = (one: (typeof all)[number]) => !at || way * order({ ...one, track: one.track.track }, at) > 0;
+		if (way < 0) all.reverse();
+		const next = all.find(isPast) ?? all[0];
+		if (!next) return this.app().say("No span that is shown has a finding");
+		this.selectAt(next.track, next.depth, next.start);
+		this.reveal(next.track);
 	}
 
 	private pin(): void {
@@ -336,7 +388,7 @@ export class Board {
 		const acts: Record<string, () => void> = {
 			w: () => this.zoom(0.7, middle), "+": () => this.zoom(0.7, middle), s: () => this.zoom(1 / 0.7, middle), "-": () => this.zoom(1 / 0.7, middle),
 			a: () => this.pan(-0.2), d: () => this.pan(0.2), ArrowLeft: () => this.pan(-0.1), ArrowRight: () => this.pan(0.1), ArrowUp: () => this.pan(0, -2), ArrowDown: () => this.pan(0, 2),
-			j: () => this.step(1), k: () => this.step(-1), p: () => this.pin(),
+			j: () => this.step(1), k: () => this.step(-1), p: () => this.pin(), n: () => this.nextFound(1), N: () => this.nextFound(-1),
 			",": () => this.neighbour(-1), ".": () => this.neighbour(1), 0: () => this.show(...this.range),
 			f: () => {
 				const span = selected && this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;

@@ -7,6 +7,7 @@ import { canonical, type Query } from "../../protocol/query";
 import { common, useAnswer, useApp } from "../../state/app";
 import { Command, CopyButton, Waiting } from "../../shell/parts";
 import { register } from "../../shell/registry";
+import { FindingList, useMarks } from "../../shell/marks";
 import { Board, facts, trackWords, type Shown } from "./board";
 import { Strip, StripView } from "./strip";
 import { Sums } from "./sums";
@@ -84,7 +85,9 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 			made.end();
 		};
 	}, [tracks]);
+	const marks = useMarks(query["file"]);
 	useEffect(() => board.current?.choose(filter, pins), [tracks, filter, pins]);
+	useEffect(() => board.current?.setMarks(marks), [tracks, marks]);
 	useEffect(() => {
 		board.current?.draw();
 		strip.current?.draw(app.look);
@@ -101,7 +104,7 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 					<StripView canvas={picture} mark={mark} strip={strip} />
 					<div class="chart">
 						<canvas ref={canvas} class="lanes" tabIndex={0} role="application" aria-roledescription="timeline"
-							aria-label={`Timeline of ${shown.length} tracks. w and s zoom, a and d move, comma and full stop go from span to span, j and k from track to track, p pins a track, m measures.`} />
+							aria-label={`Timeline of ${shown.length} tracks. w and s zoom, a and d move, comma and full stop go from span to span, j and k from track to track, p pins a track, n and N go to the spans that findings are about, m measures.`} />
 						{shown.length === 0 && <div class="over notice">No track matches the filter.</div>}
 						{tip && <div class="tip" aria-hidden="true" style={{ left: `${Math.min(tip.x + 12, innerWidth - 260)}px`, top: `${tip.y + 18}px` }}>{tip.text}</div>}
 						{error && <div class="over notice" role="alert">{error.message}</div>}
@@ -112,6 +115,7 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 						{span && <>
 							<p class="row"><strong class="name">{span.name}</strong><button type="button" aria-label="Close the details" onClick={() => board.current?.select(null)}>×</button></p>
 							<p>{facts(span)}</p>
+							<FindingList found={span.found} />
 							<p class="row"><CopyButton text={() => span.name}>Copy name</CopyButton>
 								<a href={app.link("flame", { search: span.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>Show it in the flame graph</a></p>
 						</>}
@@ -127,5 +131,5 @@ register({
 	id: "timeline", title: "Timeline", key: "t", needs: { "spans|gpu_work|samples": "plumb run --trace -- PROGRAM" }, follows: [], make: TimelinePage,
 	keys: [["drag", "measure a range; its sums follow"], ["Ctrl+wheel, w s", "zoom"], ["Shift+drag, Shift+wheel, a d", "move in time"], [", .", "the span before, the span after"],
 		["j k", "the track below, the track above"], ["p, click on a name", "pin the track to the top"], ["/ or Ctrl+F", "filter the tracks: words, or rank:1"],
-		["f", "the selected span, or all"], ["m", "measure the selected span, or what is visible"], ["arrows on the strip", "move and zoom the visible part"], ["Esc", "end measuring"]],
+		["n N", "the next span that a finding is about, the one before"], ["f", "the selected span, or all"], ["m", "measure the selected span, or what is visible"], ["arrows on the strip", "move and zoom the visible part"], ["Esc", "end measuring"]],
 });
