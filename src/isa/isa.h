@@ -72,6 +72,18 @@ enum plumb_insn_class {
 };
 extern const char *const plumb_insn_class_names[PLUMB_INSN_CLASS_COUNT];
 
+/* What integer arithmetic makes, as far as it makes addresses. An operand that is a constant of the
+ * launch (c[bank][…]) counts as a number that is not known. */
+enum plumb_insn_makes {
+	PLUMB_MAKES_UNKNOWN,
+	PLUMB_MAKES_SUM,     /* of all that it reads, and the immediate; also a move */
+	PLUMB_MAKES_PRODUCT, /* of its FACTORs, or of one and the immediate; plus what else it reads
+	                      */
+	PLUMB_MAKES_SHIFT,   /* its FACTOR << the immediate, plus what else it reads */
+	PLUMB_MAKES_LANE,    /* the number of the thread in x, or of the lane */
+	PLUMB_MAKES_UNIFORM, /* something that all lanes of a warp have alike: the block's number */
+};
+
 /* Where the data of a load, store, atomic or copy is. */
 enum plumb_insn_space {
 	PLUMB_SPACE_NONE,
@@ -96,6 +108,7 @@ enum plumb_reg_file {
 
 #define PLUMB_REG_ADDRESS 1 /* read to make an address */
 #define PLUMB_REG_DATA 2    /* read to be stored */
+#define PLUMB_REG_FACTOR 3  /* read to be multiplied, or shifted */
 
 struct plumb_regs {
 	uint8_t file; /* enum plumb_reg_file */
@@ -162,6 +175,7 @@ struct plumb_insn {
 	bool reads_constant;   /* … if this is true */
 	bool has_immediate;
 	int64_t immediate; /* of integer arithmetic: the operand that is no register */
+	uint8_t makes;     /* enum plumb_insn_makes */
 
 	bool has_target;     /* of branches and calls whose target is in the code */
 	uint32_t target;     /* offset */
@@ -203,6 +217,7 @@ struct plumb_insns {
 struct plumb_isa {
 	const char *name;   /* "sass" */
 	const char *vendor; /* "nvidia" */
+	unsigned shortest;  /* bytes of its shortest instruction */
 	/* Does it decode ARCHITECTURE ("sm_90", "gfx942", "pvc")? */
 	bool (*decodes)(const char *architecture);
 	/* One instruction at TEXT of at most LEFT bytes. Returns its size; 0: there is none. Fields

@@ -22,6 +22,12 @@ import_fuzz_file(const struct plumb_format *format, struct plumb_import_file *fi
 	if (!builder || !trace)
 		abort();
 	format->probe(file);
+#ifdef IMPORT_FUZZ_BINARIES
+	struct plumb_binaries *binaries;
+	if (plumb_binaries_open(IMPORT_FUZZ_BINARIES, &binaries, &error) < 0)
+		abort();
+	plumb_trace_set_binaries(trace, binaries);
+#endif
 	int code = plumb_trace_next_file(trace, file->path, PLUMB_UNKNOWN);
 	if (!code)
 		code = format->read(file, trace, &error);
@@ -40,6 +46,9 @@ import_fuzz_file(const struct plumb_format *format, struct plumb_import_file *fi
 	plumb_profile_free(&profile);
 	plumb_trace_free(trace);
 	plumb_builder_free(builder);
+#ifdef IMPORT_FUZZ_BINARIES
+	plumb_binaries_free(binaries);
+#endif
 }
 
 /* SQLite follows links, and a memfd's leads nowhere: such a target names a folder for a file with a
