@@ -338,6 +338,45 @@ test_busy_host(void **state)
 }
 
 static void
+test_stalls(void **state)
+{
+	(void)state;
+	struct plumb_profile p;
+	analyzed("stalled", NULL, &p);
+	const struct plumb_finding *f = must_find(&p, "stalls-pointer-indirection-");
+
+	assert_at(&p, f, PLUMB_FRAME_KERNEL, "walk");
+	assert_has(&p, f->title, "kernel walk");
+	assert_has(&p, f->title, "is for the load at walk.cu:6");
+	assert_has(&p, f->evidence, "\"file\":\"/home/ada/walk.cu\",\"line\":6");
+	assert_has(&p, f->evidence, "\"name\":\"long_scoreboard\"");
+	/* 800 of 1000 samples wait for it, exposed, in 20 ms. */
+	assert_true(f->saving_ns > 10 * CASE_MS && f->saving_ns <= 16 * CASE_MS);
+	plumb_profile_free(&p);
+	assert_false(has("stalled", "stalls.share=34%", "stalls-")); /* 20 of 60 ms */
+	assert_true(has("stalled", "stalls.share=33%", "stalls-"));
+	assert_false(has("stalled", "stalls.samples=1001", "stalls-"));
+	assert_true(has("stalled", "stalls.samples=1000", "stalls-"));
+	assert_false(has("stalled", "stalls.waiting=83%", "stalls-")); /* 820 of 1000 */
+	assert_true(has("stalled", "stalls.waiting=81.9%", "stalls-"));
+	the_case.walk_waits = 199;
+	the_case.walk_issues = 0;
+	the_case.walk_other = 20 * 199; /* then another cause is the first one */
+	assert_false(has("stalled", "stalls.cause=100%", "stalls-pointer"));
+	the_case.walk_waits = 800;
+	the_case.walk_other = 20;
+	the_case.walk_code = false;
+	analyzed("stalled", NULL, &p);
+	f = find(&p, "stalls-reason-");
+	assert_non_null(f);
+	assert_int_equal(f->severity, PLUMB_NOTE);
+	assert_int_equal(f->saving_ns, PLUMB_UNKNOWN);
+	assert_has(&p, f->title, "long_scoreboard");
+	assert_has(&p, f->advice, "machine code");
+	plumb_profile_free(&p);
+}
+
+static void
 test_outside_operators(void **state)
 {
 	struct plumb_profile p;
@@ -424,7 +463,7 @@ static void
 test_ids_are_stable(void **state)
 {
 	static const char *const names[] = { "index",   "unet",   "loss", "loader",
-		                             "outside", "copies", "gpu" };
+		                             "outside", "copies", "gpu",  "stalled" };
 	char path[] = "/tmp/plumb-test-analyze-XXXXXX";
 	int fd = mkstemp(path);
 
@@ -528,8 +567,8 @@ test_thresholds(void **state)
 static void
 test_no_memory(void **state)
 {
-	static const char *const names[] = { "index",   "unet",   "loss",   "loader",
-		                             "outside", "copies", "windows" };
+	static const char *const names[] = { "index",   "unet",   "loss",    "loader",
+		                             "outside", "copies", "windows", "stalled" };
 	/* Both loops of "windows" count, and both idle. */
 	const struct plumb_analyze_options options = { .thresholds =
 		                                               "loops.share=5%,latency.idle=10%" };
@@ -572,6 +611,7 @@ main(void)
 		cmocka_unit_test_setup(test_workers, reset),
 		cmocka_unit_test_setup(test_loading, reset),
 		cmocka_unit_test_setup(test_busy_host, reset),
+		cmocka_unit_test_setup(test_stalls, reset),
 		cmocka_unit_test_setup(test_outside_operators, reset),
 		cmocka_unit_test_setup(test_waiting_host, reset),
 		cmocka_unit_test_setup(test_nothing_where_nothing_is, reset),

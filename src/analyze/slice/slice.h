@@ -14,7 +14,8 @@
  * BLAME IS CONSERVED: the samples of the causes of a stall add up to the samples of the stall,
  * exactly. What no rule explains is a cause of the kind UNKNOWN.
  *
- * Method: LEO (arXiv 2604.20032), derived anew. docs/why.md says what differs, and how right it is.
+ * Method: LEO (arXiv 2604.20032), derived anew. docs/why-method.md says what differs, and
+ * how right it is.
  */
 #ifndef PLUMB_ANALYZE_SLICE_H
 #define PLUMB_ANALYZE_SLICE_H
@@ -139,7 +140,8 @@ struct plumb_named_cause {
 	const char *advice; /* one or two sentences */
 };
 
-/* A step of the chain back to the root. */
+/* A step of the chain back to the root. VIA says what it hands on to the step before it in the
+ * array, and of step 0 to the stalled instruction (CONTROL: it is no data). */
 struct plumb_slice_hop {
 	struct plumb_slice_place place;
 	uint8_t via;            /* enum plumb_hop_via */
@@ -174,7 +176,9 @@ struct plumb_stall_cause {
 	/* The hardware cannot tell it apart from other causes of this stall: all with this number
 	 * are candidates together. 0: it stands alone. */
 	uint32_t ambiguity;
-	uint32_t chain_count; /* chain[0] is the cause itself, then what it waited for in turn */
+	/* chain[0] is the cause itself, then what it waited for in turn. If the last step is one
+	 * that the chain has already, a loop feeds itself. */
+	uint32_t chain_count;
 	struct plumb_slice_hop chain[PLUMB_CHAIN_MOST];
 	double saving;      /* part of the kernel's samples that would go if the cause were gone: at
 	                  most; NAN: unknown */
@@ -201,7 +205,7 @@ struct plumb_sliced {
 	double coverage, coverage_weighted;
 	uint32_t edges; /* before pruning */
 	uint32_t edges_kept;
-	void *memory;
+	void *memory; /* the slicer's own */
 };
 
 /* PLUMB_ESYSTEM: no memory. PLUMB_EEMPTY: no instruction. */

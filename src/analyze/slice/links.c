@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All links by instruction, and which of them are kept.
+ *
+ * What a counter proves is kept, whatever registers say. A register alone says little of a result
+ * that takes a variable time: if its counter is not pending, somebody has waited for it before. A
+ * result of a fixed time is waited for only by an instruction that comes as early as it can. The
+ * compiler keeps at least that many cycles between, so the least that it ever keeps between two
+ * kinds of instructions is the time that is needed.
+ */
+#include "analyze/slice/slice_private.h"
+
+#include "base/sort.h"
+
+static uint64_t
+by_key(const void *row, int which, const void *data)
+{
+	const struct slice_link *link = row;
+
+	(void)data;
+	if (which == 0)
+		return link->to;
+	if (which == 1)
+		return link->from;
+	return link->via == PLUMB_HOP_SPILL || link->via == PLUMB_HOP_SHARED ? link->via : 0;
+}
+
+static bool
+is_memory(const struct slice_link *link)
+{
+	return link->via == PLUMB_HOP_SPILL || link->via == PLUMB_HOP_SHARED;
+}
+
+static void
+join(struct slice_link *to, const struct slice_link *link)
+{
+	uint8_t shadowed;
+
+	/* The counter stays next to the register, so it stays a proof. */
+	if ((link->flags & SLICE_BY_COUNTER) &&
+	    (!(to->flags & SLICE_BY_COUNTER) || (link->parts & ~to->parts & PLUMB_SYNC_RESULT))) {
+		to->counter = link->counter;
+		to->distance = link->distance;
+	} else if ((link->flags & SLICE_BY_COUNTER) && link->distance < to->distance) {
+		to->distance = link->distance;
+	}
+	if (link->flags & SLICE_BY_COUNTER)
+		to->parts |= link->parts;
+	if ((link->flags & SLICE_BY_REGISTER) && !(to->flags & SLICE_BY_REGISTER)) {
+		to->regs = link->regs;
+		to->via = PLUMB_HOP_REGISTER;
+	} else if ((link->flags & SLICE_BY_REGISTER) && link->regs.file == to->regs.file &&
+	           link->regs.first >= to->regs.first) {
+		uint32_t end = link->regs.first + (uint32_t)link->regs.count - to->regs.first;
+
+		if (end > to->regs.count && end <= UINT16_MAX)
+			to->regs.count = (uint16_t)end;
+	}
+	shadowed = to->flags & link->flags & SLICE_SHADOWED;
+	if (!(to->flags & SLICE_BY_COUNTER) || !(link->flags & SLICE_BY_COUNTER))
+		shadowed = (to->flags | link->flags) & SLICE_SHADOWED;
+	to->flags = (uint8_t)(((to->flags | link->flags) & ~SLICE_SHADOWED) | shadowed);
+}
+
+int
+plumb_slice_links_sort(const struct slice_graph *g, struct slice_links *links)
+{
+	uint32_t kept = 0;
+	int result = plumb_sort_rows(links->all.items, links->all.count, sizeof *links->all.items,
+	                             by_key, 3, NULL);
+
+	if (result < 0)
+		return result;
+	for (uint32_t i = 0; i < links->all.count; i++) {
+		const struct slice_link *link = &links->all.items[i];
+		struct slice_link *last = kept ? &links->all.items[kept - 1] : NULL;
+
+		if (last && last->to == link->to && last->from == link->from &&
+		    (is_memory(link) ? last->via == link->via : !is_memory(last)))
+			join(last, link);
+		else
+			links->all.items[kept++] = *link;
+	}
+	links->all.count = kept;
+	if (!links->first)
+		links->first = malloc((g->insn_count + 1) * sizeof *links->first);
+	if (!links->first)
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = 0, l = 0; i <= g->insn_count; i++) {
+		while (l < kept && links->all.items[l].to < i)
+			l++;
+		links->first[i] = l;
+	}
+	return 0;
+}
+
+/* ---- times ---- */
+
+struct slice_latency
+plumb_slice_latency(const struct plumb_insn *insn)
+{
+	switch (slice_kind(insn)) {
+	case SLICE_FIXED:
+		return (struct slice_latency){ insn->latency ? insn->latency : 4,
+			                       insn->latency ? insn->latency : 32 };
+	case SLICE_LONG:
+		if (insn->class == PLUMB_INSN_STORE)
+			return (struct slice_latency){ 40, 400 };
+		if (insn->class == PLUMB_INSN_COPY)
+			return (struct slice_latency){ 600, 2000 };
+		if (insn->space == PLUMB_SPACE_LOCAL)
+			return (struct slice_latency){ 100, 1000 };
+		return (struct slice_latency){ 400, 2000 };
+	default:
+		break;
+	}
+	switch (insn->class) {
+	case PLUMB_INSN_LOAD:
+	case PLUMB_INSN_ATOMIC:
+	case PLUMB_INSN_COPY:
+		return insn->space == PLUMB_SPACE_CONSTANT ? (struct slice_latency){ 40, 400 }
+		                                           : (struct slice_latency){ 30, 210 };
+	case PLUMB_INSN_TENSOR:
+		return (struct slice_latency){ 64, 256 };
+	case PLUMB_INSN_FLOAT64:
+		return (struct slice_latency){ 48, 128 };
+	default:
+		return (struct slice_latency){ 24, 64 };
+	}
+}
+
+#define FEW 3    /* pairs say how long a result takes */
+#define PLAIN 12 /* cycles of a result of which nothing is known */
+
+/* The least distance between a kind of producer and a kind of reader. */
+struct learned {
+	const char *opcode;
+	uint8_t file, reader;
+	uint16_t distance;
+	uint32_t count;
+};
+
+struct learning {
+	PLUMB_VEC(struct learned) items;
+	uint32_t slots[256]; /* index + 1 */
+	bool failed;         /* no memory */
+};
+
+static struct learned *
+learned(struct learning *learning, const struct slice_graph *g, const struct slice_link *link)
+{
+	const struct plumb_insn *from = g->insns[link->from], *to = g->insns[link->to];
+	uint64_t hash = ((uint64_t)(uintptr_t)from->opcode ^ (uint64_t)link->regs.file << 3 ^
+	                 (uint64_t)to->class << 9) *
+	                UINT64_C(0x9e3779b97f4a7c15);
+	struct learned *new;
+
+	for (uint32_t at = hash >> 56, n = 0; n < 256; at = (at + 1) & 255, n++) {
+		if (!learning->slots[at]) {
+			new = plumb_vec_add(&learning->items);
+			learning->failed |= !new;
+			if (!new)
+				return NULL;
+			*new = (struct learned){ from->opcode, link->regs.file, to->class,
+				                 SLICE_FAR, 0 };
+			learning->slots[at] = learning->items.count;
+			return new;
+		}
+		new = &learning->items.items[learning->slots[at] - 1];
+		if (new->opcode == from->opcode &&new->file == link->regs.file &&new->reader ==
+		    to->class)
+			return new;
+	}
+	return NULL;
+}
+
+static bool
+is_timed(const struct slice_graph *g, const struct slice_link *link)
+{
+	return !(link->flags & (SLICE_BY_COUNTER | SLICE_CALLED)) && (link->flags & SLICE_FRESH) &&
+	       !is_memory(link) && slice_kind(g->insns[link->from]) == SLICE_FIXED;
+}
+
+static int
+learn(const struct slice_graph *g, struct slice_links *links, struct learning *learning)
+{
+	struct slice_distances distances = { 0 };
+	int result = 0;
+
+	for (uint32_t l = 0; !result && l < links->all.count; l++) {
+		struct slice_link *link = &links->all.items[l];
+		struct learned *least;
+
+		if (link->flags & SLICE_BY_COUNTER)
+			continue;
+		if (is_memory(link)) {
+			link->distance = SLICE_FAR;
+			continue;
+		}
+		result = plumb_slice_distance(g, &distances, link->from, link->to, &link->distance);
+		if (result < 0 || !is_timed(g, link))
+			continue;
+		least = learned(learning, g, link);
+		if (least && link->distance < least->distance)
+			least->distance = link->distance;
+		if (least)
+			least->count++;
+	}
+	plumb_slice_distances_free(&distances);
+	return learning->failed ? PLUMB_ESYSTEM : result;
+}
+
+/* Cycles after which the result of FROM was there for TO, so that TO did not wait. */
+static uint32_t
+needed(struct learning *learning, const struct slice_graph *g, const struct slice_link *link)
+{
+	uint32_t latency = g->insns[link->from]->latency;
+	const struct learned *least = learned(learning, g, link);
+
+	/* Without encoded times the hardware waits on its own, and each instruction takes a cycle
+	 * at least. */
+	if (!g->insns[link->from]->issue)
+		return latency ? latency - 1 : 8;
+	if (least && (latency ? least->distance <= latency + 3u
+	                      : least->count >= FEW && least->distance <= 40))
+		return least->distance;
+	return latency ? latency : PLAIN;
+}
+
+static bool
+is_kept(struct learning *learning, const struct slice_graph *g, const struct slice_link *link)
+{
+	const struct plumb_insn *from = g->insns[link->from];
+
+	if ((link->flags & SLICE_BY_COUNTER) || is_memory(link))
+		return true;
+	if (!(link->flags & SLICE_FRESH))
+		return false;
+	if (link->flags & SLICE_CALLED)
+		return true;
+	if (from->class == PLUMB_INSN_UNKNOWN)
+		return link->distance < SLICE_FAR;
+	if (from->signals_count)
+		return false;
+	if (slice_kind(from) != SLICE_FIXED)
+		return link->distance < plumb_slice_latency(from).upper;
+	/* One cycle after the instruction before, nobody waited on purpose. */
+	if (link->to > g->blocks.items[g->block_of[link->to]].first &&
+	    g->insns[link->to - 1]->issue == 1)
+		return false;
+	return link->distance <= needed(learning, g, link);
+}
+
+int
+plumb_slice_links_finish(const struct slice_graph *g, struct slice_links *links)
+{
+	struct learning *learning = calloc(1, sizeof *learning);
+	int result = learning ? plumb_slice_links_sort(g, links) : PLUMB_ESYSTEM;
+
+	if (!result)
+		result = learn(g, links, learning);
+	for (uint32_t l = 0; !result && l < links->all.count; l++)
+		if (is_kept(learning, g, &links->all.items[l])) {
+			links->all.items[l].flags |= SLICE_KEPT;
+			links->kept++;
+		}
+	if (learning)
+		plumb_vec_free(&learning->items);
+	free(learning);
+	return result;
+}
+
+void
+plumb_slice_links_free(struct slice_links *links)
+{
+	plumb_vec_free(&links->all);
+	free(links->first);
+	links->first = NULL;
+}
