@@ -145,7 +145,24 @@ enum plumb_aggregation {
 	  "graph nodes executed in replays that were timed as a whole")                            \
 	X(HOST_TIME, 36, "host.time", "ns", SUM, "watch",                                          \
 	  "time of a process's main thread by Python path, seen from outside about ten times a "   \
-	  "second")
+	  "second")                                                                                \
+	X(STALL_MEMORY, 37, "stall.memory", "sample", SUM, "stalls",                               \
+	  "samples of warps that waited for data from global, local or texture memory")            \
+	X(STALL_SHARED, 38, "stall.shared", "sample", SUM, "stalls",                               \
+	  "samples of warps that waited for data from shared memory, or for a unit with a "        \
+	  "variable time")                                                                         \
+	X(STALL_EXECUTION, 39, "stall.execution", "sample", SUM, "stalls",                         \
+	  "samples of warps that waited for the result of arithmetic of a fixed time")             \
+	X(STALL_BARRIER, 40, "stall.barrier", "sample", SUM, "stalls",                             \
+	  "samples of warps that waited at a barrier for other warps")                             \
+	X(STALL_THROTTLE, 41, "stall.throttle", "sample", SUM, "stalls",                           \
+	  "samples of warps that waited because the queue of a unit was full")                     \
+	X(STALL_FETCH, 42, "stall.fetch", "sample", SUM, "stalls",                                 \
+	  "samples of warps that waited for instructions, branches or constants")                  \
+	X(STALL_FLUSH, 43, "stall.flush", "sample", SUM, "stalls",                                 \
+	  "samples of warps that waited for their stores: memory barriers, the program's end")     \
+	X(STALL_OTHER, 44, "stall.other", "sample", SUM, "stalls",                                 \
+	  "samples of warps that waited for something else, or slept")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
@@ -225,6 +242,21 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_of(unsigned mode);
 /* Likewise by its name. */
 const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 
+/* How program counters of the GPU are sampled (`plumb run --stalls-mode`).
+ * X(identifier, number, name, what it means) */
+#define PLUMB_STALLS_MODES(X)                                                                      \
+	X(CONTINUOUS, 1, "continuous", "kernels run side by side; samples belong to the code")     \
+	X(SERIALISED, 2, "serialised", "one kernel at a time; samples belong to launches")
+enum plumb_stalls_mode {
+#define X(id, number, name, what) PLUMB_STALLS_##id = number,
+	PLUMB_STALLS_MODES(X)
+#undef X
+};
+/* The period of sampling is a power of two of cycles. */
+#define PLUMB_STALLS_LEAST 5
+#define PLUMB_STALLS_MOST 31
+#define PLUMB_STALLS_DEFAULT "14"
+
 /* The ledger: for every source, what was received, attributed, dropped, and why. A source is
  * a stream of things that plumb must not lose in silence.
  * X(identifier, number, name, what one unit is) */
@@ -262,7 +294,11 @@ const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
 	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")             \
 	X(LOOK, 32, "look", "looks of plumb run at values, for windows")                           \
 	X(LOOK_MEMORY, 33, "look.memory", "bytes that plumb run took for looks")                   \
-	X(HOST_SAMPLE, 34, "host.sample", "looks at a main thread")
+	X(HOST_SAMPLE, 34, "host.sample", "looks at a main thread")                                \
+	X(STALL_SAMPLE, 35, "gpu.stall", "samples of GPU program counters")                        \
+	X(STALL_FETCH, 36, "gpu.stall.fetch", "times that samples of GPU code were fetched")       \
+	X(CODE, 37, "gpu.code", "modules of GPU code that were loaded")                            \
+	X(CODE_FUNCTION, 38, "gpu.function", "functions of GPU code that samples met")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -332,7 +368,15 @@ enum plumb_source {
 	X(MEMORY_BOUND, 52, 1, "more values than plumb run keeps; the windows are unknown")        \
 	X(NO_MEMORY, 53, 1, "plumb run got no memory; the windows are unknown")                    \
 	X(NOT_WRITTEN, 54, 1, "no room in the run folder; the windows are unknown")                \
-	X(ALLOWED, 55, 0, "are allowed at most")
+	X(ALLOWED, 55, 0, "are allowed at most")                                                   \
+	X(SYSTEM_KERNEL, 56, 0, "in kernels of the driver's own")                                  \
+	X(HARDWARE_FULL, 57, 1, "the GPU's buffer for samples was full (raise the period)")        \
+	X(UNKNOWN_MODULE, 58, 0, "the module of GPU code that it is in is not known")              \
+	X(UNKNOWN_FUNCTION, 59, 0, "the module has no function of its name")                       \
+	X(OUTSIDE_CODE, 60, 0, "it is not inside the machine code of its function")                \
+	X(UNREADABLE_CODE, 61, 0, "the machine code of its module cannot be read")                 \
+	X(CODE_BOUND, 62, 0, "without machine code and lines: a profile keeps 20 MB of them")      \
+	X(CODE_NOT_WRITTEN, 63, 1, "its file could not be written into the run folder")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -47,9 +47,11 @@
 #define PLUMB_ENV_MEMORY "PLUMB_MEMORY"         /* "1": tensor allocations */
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
 #define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
-#define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
-#define PLUMB_ENV_COMMAND "PLUMB_COMMAND"       /* "0": command lines are not recorded */
-#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
+#define PLUMB_ENV_STALLS "PLUMB_STALLS"         /* samples of stalls, period 2^n cycles; 0: none */
+#define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
+#define PLUMB_ENV_TRACE "PLUMB_TRACE"     /* "all", "50" (iterations) or "20s": keep spans */
+#define PLUMB_ENV_COMMAND "PLUMB_COMMAND" /* "0": command lines are not recorded */
+#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW"   /* "none", "all" or an extended regular expression */
 #define PLUMB_ENV_TOOLS "PLUMB_TOOLS"   /* libraries that are preloaded behind, separated by ":" */
 #define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
 #define PLUMB_ENV_MEMO "PLUMB_NATIVE_MEMO"         /* "0": every native stack is walked */
@@ -167,6 +169,8 @@ struct plumb_collector_options {
 	unsigned layers; /* enum plumb_layer */
 	unsigned cpu_hz; /* 0: no CPU samples */
 	bool replays;    /* replays of graphs have one record */
+	unsigned stalls; /* the period of samples of stalls is 2^stalls cycles; 0: none */
+	enum plumb_stalls_mode stalls_mode;
 	bool memory, shapes;
 	bool paused;
 	bool no_memo; /* walk every native stack; for measuring and tests */

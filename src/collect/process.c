@@ -470,6 +470,13 @@ load_options(void)
 	options.layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_DEFAULT);
 	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);
 	options.replays = number_from(PLUMB_ENV_REPLAYS, 0) != 0;
+	options.stalls = (unsigned)number_from(PLUMB_ENV_STALLS, 0);
+	if (options.stalls < PLUMB_STALLS_LEAST || options.stalls > PLUMB_STALLS_MOST)
+		options.stalls = 0;
+	options.stalls_mode = number_from(PLUMB_ENV_STALLS_MODE, PLUMB_STALLS_CONTINUOUS) ==
+	                                      PLUMB_STALLS_SERIALISED
+	                              ? PLUMB_STALLS_SERIALISED
+	                              : PLUMB_STALLS_CONTINUOUS;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
 	options.no_memo = number_from(PLUMB_ENV_MEMO, 1) == 0;

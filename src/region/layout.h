@@ -85,6 +85,9 @@ struct plumb_region_header {
 	uint32_t for_looks;
 	struct plumb_region_python python;
 	struct plumb_region_lost lost[PLUMB_REGION_SOURCES]; /* by enum plumb_source */
+	/* Bytes of files that the process made beside the region (code.h). They count against the
+	 * limit, so the region may not take them as well. */
+	_Atomic uint64_t beside;
 };
 _Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
 
@@ -104,7 +107,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_VARIANT = 3,
 	PLUMB_RECORD_ORIGIN = 4,
 	PLUMB_RECORD_SPAN = 5,
-	PLUMB_RECORD_SAMPLE = 6,   /* numbered for stall samples; not written yet */
+	PLUMB_RECORD_SAMPLE = 6,   /* of GPU program counters */
 	PLUMB_RECORD_TRANSFER = 7, /* numbered for multi-GPU traffic; not written yet */
 	PLUMB_RECORD_OBJECT = 8,   /* numbered for data objects; not written yet */
 	PLUMB_RECORD_CODE = 9,     /* a mapped code object that native frames lie in */
@@ -126,6 +129,8 @@ enum plumb_record_type {
 	PLUMB_RECORD_MEMORY_POOL = 25,
 	PLUMB_RECORD_GPU_LINES = 26,
 	PLUMB_RECORD_MEMORY_SERIES = 27,
+	PLUMB_RECORD_GPU_CODE = 28,
+	PLUMB_RECORD_STALLS = 29,
 };
 
 struct plumb_record {
@@ -564,6 +569,49 @@ struct plumb_record_gpu_lines {
 	/* char sections[bytes[0] + …] */
 };
 _Static_assert(sizeof(struct plumb_record_gpu_lines) == 24, "GPU lines");
+
+/* A module of GPU code that was loaded. Its image lies beside the region, in the file that
+ * plumb_code_name(hash) names, if it could be kept. */
+struct plumb_record_gpu_code {
+	struct plumb_record head;
+	uint64_t id;    /* as samples name the module */
+	uint64_t hash;  /* of its content: plumb_code_hash */
+	uint64_t bytes; /* of the image */
+	uint32_t fate;  /* enum plumb_fate: ATTRIBUTED, or why it was not kept */
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct plumb_record_gpu_code) == 40, "GPU code");
+
+/*
+ * Samples of program counters of a device's warps that agree in everything but their number. With
+ * `call`, they are of the kernel that this driver call launched, and with `launch` of one launch.
+ * The vendor's numbers of function and reason are the collector's own way to compare.
+ */
+struct plumb_record_sample {
+	struct plumb_record head;
+	uint64_t module;   /* plumb_record_gpu_code.id */
+	uint64_t offset;   /* bytes from the function's start */
+	plumb_id function; /* mangled */
+	plumb_id reason;   /* the vendor's word, complete */
+	uint32_t function_number, reason_number;
+	uint32_t device; /* ordinal of the DEVICE record */
+	plumb_id call;   /* NODE; 0: not known */
+	uint64_t launch; /* CLOCK_MONOTONIC ns, when the call began; 0: several, or not known */
+	_Atomic uint64_t count;
+};
+_Static_assert(sizeof(struct plumb_record_sample) == 64, "sample");
+
+/* How program counters were sampled in this process, and sums over all samples that were fetched.
+ * `bare` and `marked` are those whose reason lacks and has the suffix _not_issued. */
+struct plumb_record_stalls {
+	struct plumb_record head;
+	uint32_t exponent; /* the period is so many cycles: 2^exponent */
+	uint32_t mode;     /* enum plumb_stalls_mode */
+	_Atomic uint64_t bare, marked;
+	_Atomic uint64_t told;            /* what the vendor's interface says it sampled, … */
+	_Atomic uint64_t dropped, system; /* … and of that, dropped, or in kernels of its own */
+};
+_Static_assert(sizeof(struct plumb_record_stalls) == 56, "stalls");
 
 /*
  * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track.

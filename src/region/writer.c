@@ -252,13 +252,35 @@ static uint64_t
 take_bytes(struct plumb_region_header *header, uint64_t size)
 {
 	uint64_t offset = atomic_load_explicit(&header->next, memory_order_relaxed);
+	uint64_t beside = atomic_load_explicit(&header->beside, memory_order_relaxed);
+	uint64_t end = beside < header->size ? header->size - beside : 0;
 
 	do {
-		if (offset > header->size || size > header->size - offset)
+		if (offset > end || size > end - offset)
 			return 0;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&header->next, &offset, offset + size, memory_order_relaxed, memory_order_relaxed));
 	return offset;
+}
+
+bool
+plumb_region_take_beside(struct plumb_region *region, uint64_t size)
+{
+	struct plumb_region_header *header = region->header;
+	uint64_t used = atomic_load_explicit(&header->next, memory_order_relaxed);
+	uint64_t beside = atomic_fetch_add_explicit(&header->beside, size, memory_order_relaxed);
+
+	if (beside + size >= beside && used <= header->size &&
+	    beside + size <= (header->size - used) / 4 * 3)
+		return true;
+	plumb_region_give_beside(region, size);
+	return false;
+}
+
+void
+plumb_region_give_beside(struct plumb_region *region, uint64_t size)
+{
+	atomic_fetch_sub_explicit(&region->header->beside, size, memory_order_relaxed);
 }
 
 /* Gives back what take_bytes() took, unless somebody has taken more since. Then the bytes stay a

@@ -45,6 +45,12 @@ int plumb_region_create_private(struct plumb_region *region, uint64_t size,
 /* Unmaps. The file stays. */
 void plumb_region_close(struct plumb_region *region);
 
+/* A file of SIZE bytes is made beside the region and counts against its limit. False: there is no
+ * room for it (a quarter of what is left stays for records). Any thread. */
+bool plumb_region_take_beside(struct plumb_region *region, uint64_t size);
+/* It was not made after all. */
+void plumb_region_give_beside(struct plumb_region *region, uint64_t size);
+
 /* Starts an arena. */
 void plumb_arena_init(struct plumb_arena *arena, struct plumb_region *region);
 

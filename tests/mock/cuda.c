@@ -74,11 +74,15 @@ stream_number(CUstream stream)
 
 /* ---- calls and work ---- */
 
+static int made[DEVICES]; /* contexts */
+
 static void
 begin(struct mock_call *call)
 {
 	long long *next = mock_value("correlation");
 	cuInit(0);
+	if (!__atomic_exchange_n(&made[now.device], 1, __ATOMIC_SEQ_CST) && tool)
+		tool->context(now.device, 1);
 	call->correlation =
 		(uint32_t)__atomic_fetch_add(next, mock_get("stride"), __ATOMIC_SEQ_CST);
 	call->context = now.device + 1;
@@ -612,6 +616,7 @@ cuModuleLoadData(CUmodule *module, const void *image)
 	begin(&call);
 	const Elf64_Ehdr *head = image;
 	*module = (CUmodule)image;
+	__atomic_fetch_add(mock_value("modules"), 1, __ATOMIC_SEQ_CST);
 	int whole = image_bytes >= sizeof *head && head->e_shoff <= image_bytes &&
 	            head->e_shnum * sizeof(Elf64_Shdr) <= image_bytes - head->e_shoff;
 	if (whole && tool)
@@ -626,6 +631,39 @@ mock_module_load(const void *image, size_t bytes)
 	cuInit(0);
 	image_bytes = bytes;
 	cuModuleLoadData(&module, image);
+}
+
+MOCK_EXPORT void
+mock_module_unload(void)
+{
+	if (tool)
+		tool->unload();
+}
+
+MOCK_EXPORT void
+mock_context_destroy(uint32_t device)
+{
+	if (tool && __atomic_exchange_n(&made[device % DEVICES], 0, __ATOMIC_SEQ_CST))
+		tool->context(device % DEVICES, 0);
+}
+
+#define STALLS 256
+static struct mock_stall stalls[STALLS];
+static unsigned stall_count;
+
+MOCK_EXPORT void
+mock_stall(const char *function, uint64_t offset, const char *reason, uint32_t all, uint32_t idle)
+{
+	if (stall_count < STALLS)
+		stalls[stall_count++] =
+			(struct mock_stall){ function, reason, offset,
+			                     all,      idle,   (uint32_t)mock_get("modules") };
+}
+
+MOCK_EXPORT const struct mock_stall *
+mock_stall_at(unsigned i)
+{
+	return i < stall_count ? &stalls[i] : NULL;
 }
 
 MOCK_EXPORT void *

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "pcsampling.h"
 
 #if CUDA_VERSION >= 13000
 typedef CUpti_ActivityKernel10 kernel_record;
@@ -94,6 +94,7 @@ call_back(struct mock_call *call, CUpti_ApiCallbackSite site)
 		.functionReturnValue = site == CUPTI_API_EXIT ? &call->result : NULL,
 		.symbolName = call->symbol,
 		.contextUid = call->context,
+		.context = mock_context(call->context - 1),
 		.correlationData = &call->data,
 		.correlationId = call->correlation,
 	};
@@ -127,13 +128,34 @@ on_graph_node(uint64_t number, uint64_t original)
 }
 
 static void
+tell_resource(CUpti_CallbackId id, CUcontext context, void *data)
+{
+	CUpti_ResourceData resource = { .context = context, .resourceDescriptor = data };
+	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
+		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
+static void
 on_module(const char *image, size_t bytes)
 {
 	CUpti_ModuleResourceData data = { .moduleId = 1, .cubinSize = bytes, .pCubin = image };
-	CUpti_ResourceData resource = { .resourceDescriptor = &data };
-	CUpti_CallbackId id = CUPTI_CBID_RESOURCE_MODULE_LOADED;
-	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
-		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+	mock_pc_module(image, bytes);
+	tell_resource(CUPTI_CBID_RESOURCE_MODULE_LOADED, mock_context(0), &data);
+}
+
+static void
+on_unload(void)
+{
+	CUpti_ModuleResourceData data = { .moduleId = 1 };
+	tell_resource(CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, mock_context(0), &data);
+}
+
+static void
+on_context(uint32_t device, int made)
+{
+	tell_resource(made ? CUPTI_CBID_RESOURCE_CONTEXT_CREATED
+	                   : CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
+	              mock_context(device), NULL);
 }
 
 static int
@@ -492,6 +514,7 @@ on_work(const struct mock_work *work)
 		[MOCK_EVENT] = CUPTI_ACTIVITY_KIND_CUDA_EVENT,
 		[MOCK_SYNC] = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 	};
+	mock_pc_work(work);
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;
 	pthread_mutex_lock(&lock);
@@ -545,8 +568,8 @@ deliver_late(void)
 
 /* ---- the API ---- */
 
-static const struct mock_tool tool = { on_enter,      on_exit_of, on_work,
-	                               on_graph_node, on_module,  replays_whole };
+static const struct mock_tool tool = { on_enter,  on_exit_of, on_work,    on_graph_node,
+	                               on_module, on_unload,  on_context, replays_whole };
 
 CUptiResult CUPTIAPI
 cuptiGetVersion(uint32_t *version)

@@ -75,6 +75,17 @@ int mock_free(uint64_t pointer, int stream);
 /* A module is loaded whose image lies at IMAGE, 8-byte aligned. */
 void mock_module_load(const void *image, size_t bytes);
 
+/* It is unloaded. */
+void mock_module_unload(void);
+
+/* Each launch of the kernel FUNCTION, of the module that was loaded last, is sampled ALL times at
+ * OFFSET with REASON (long_scoreboard), of them IDLE times while no warp issued. */
+void
+mock_stall(const char *function, uint64_t offset, const char *reason, uint32_t all, uint32_t idle);
+
+/* The context of DEVICE is destroyed; the next call makes another. */
+void mock_context_destroy(uint32_t device);
+
 /* A graph: begin capturing on a stream, launch and copy into it, end, launch as often as wanted. */
 int mock_capture_begin(uint32_t stream);
 void *mock_capture_end(uint32_t stream);

@@ -15,6 +15,9 @@
  *   repeat:TIMES                          the next action, so often
  *   gap:STREAM:NS    mock:KEY:VALUE       sleep:MS
  *   module:FILE                           loads the image of GPU code that the file is
+ *   unmodule                              unloads it
+ *   stall:FUNCTION:OFFSET:REASON:ALL:IDLE what each launch of FUNCTION, in it, is sampled at
+ *   destroy:DEVICE                        destroys the device's context
  *   fork:NAME:NS                          a child launches and leaves by _exit; waits for it
  *   exit:CODE  _exit:CODE  kill:SIGNAL
  *
@@ -276,6 +279,13 @@ gpu_action(const struct action *a)
 		graph = mock_capture_end(0);
 	} else if (!strcmp(verb, "module")) {
 		load(a->text[1]);
+	} else if (!strcmp(verb, "unmodule")) {
+		mock_module_unload();
+	} else if (!strcmp(verb, "stall")) {
+		mock_stall(a->text[1], a->number[2], a->text[3], (uint32_t)a->number[4],
+		           (uint32_t)a->number[5]);
+	} else if (!strcmp(verb, "destroy")) {
+		mock_context_destroy((uint32_t)a->number[1]);
 	} else if (!strcmp(verb, "replay")) {
 		for (unsigned long long i = 0; i < a->number[1]; i++)
 			mock_graph_launch(graph, 0);

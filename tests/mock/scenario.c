@@ -36,6 +36,13 @@ static struct {
 	{ "correlation", 1 },
 	{ "way", 0 },
 	{ "slow", 0 },
+	{ "pc_refuse", 0 },
+	{ "pc_batch", 0 },
+	{ "pc_full", 0 },
+	{ "pc_dropped", 0 },
+	{ "pc_system", 0 },
+	{ "pc_disjoint", 0 },
+	{ "pc_names", 0 },
 	/* counters */
 	{ "launched", 0 },
 	{ "records", 0 },
@@ -45,6 +52,10 @@ static struct {
 	{ "subscribed", 0 },
 	{ "enabled", 0 },
 	{ "callbacks", 0 },
+	{ "modules", 0 },
+	{ "pc_enabled", 0 },
+	{ "pc_fetches", 0 },
+	{ "pc_period", 0 },
 };
 
 long long *

@@ -65,9 +65,28 @@ struct mock_tool {
 	/* A node of this number was made; ORIGINAL: as the clone of that one, or 0. */
 	void (*graph_node)(uint64_t number, uint64_t original);
 	void (*module)(const char *image, size_t bytes);
+	/* The module that was loaded last is about to be unloaded. */
+	void (*unload)(void);
+	/* The context of DEVICE was made, or is about to be destroyed. */
+	void (*context)(uint32_t device, int made);
 	/* Whether replays have one record, and their nodes none. */
 	int (*whole)(void);
 };
+/* The handle of a device's context. */
+static inline CUcontext
+mock_context(uint32_t device)
+{
+	return (CUcontext)(uintptr_t)(0x2001 + device);
+}
+
+/* What each launch of a kernel is sampled at. */
+struct mock_stall {
+	const char *function, *reason;
+	uint64_t offset;
+	uint32_t all, idle; /* samples; of them, those while no warp issued */
+	uint32_t module;    /* as the setting "modules" counts */
+};
+MOCK_EXPORT const struct mock_stall *mock_stall_at(unsigned i); /* NULL: there is none */
 MOCK_EXPORT void mock_attach(const struct mock_tool *tool);
 MOCK_EXPORT long long *mock_value(const char *key); /* NULL: unknown key */
 

@@ -38,6 +38,12 @@ api_name(struct plumb_thread *thread, CUpti_CallbackId id, const char *name)
 }
 _Static_assert(PLUMB_CALLS_MAX <= PLUMB_CALL_NAMES, "each call has its place");
 
+static bool
+starts_kernels(unsigned kind)
+{
+	return kind == PLUMB_CALL_LAUNCH || kind == PLUMB_CALL_GRAPH;
+}
+
 static void
 call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
            const CUpti_CallbackData *info)
@@ -49,6 +55,8 @@ call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
 		plumb_cuda_wake();
 	if (kind == PLUMB_CALL_LAUNCH)
 		call->kernel = info->symbolName;
+	if (plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind))
+		plumb_cuda_stalls_launch(info->correlationId, call->node);
 	if (kind == PLUMB_CALL_GRAPH && !call->captured && info->functionParams)
 		plumb_cuda_graph_launched(
 			((const cuGraphLaunch_params *)info->functionParams)->hGraph,
@@ -142,6 +150,16 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 		module = resource->resourceDescriptor;
 		if (module)
 			plumb_cuda_module_loaded(module->pCubin, module->cubinSize);
+		plumb_cuda_stalls_modules();
+		break;
+	case CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING:
+		plumb_cuda_stalls_modules();
+		break;
+	case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
+		plumb_cuda_stalls_prepare(resource->context);
+		break;
+	case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
+		plumb_cuda_stalls_destroyed(resource->context);
 		break;
 	default:
 		break;
@@ -198,6 +216,9 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 		return;
 	}
 	bool enter = call->callbackSite == CUPTI_API_ENTER;
+	bool sampled = plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind);
+	if (plumb_unlikely(sampled && enter))
+		plumb_cuda_stalls_prepare(call->context);
 	struct plumb_thread *thread =
 		enter ? plumb_gpu_call_begin(plumb_cuda_activity, kind, call->correlationId)
 		      : plumb_gpu_call_end();
@@ -208,4 +229,6 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	else
 		call_exit(thread, kind, call);
 	plumb_leave(thread);
+	if (plumb_unlikely(sampled && !enter))
+		plumb_cuda_stalls_launched(call->context, call->correlationId);
 }

@@ -93,6 +93,7 @@ read_knobs(void)
 		.device_buffer_bytes = read_knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", 640000),
 		.device_buffers = read_knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
 		.preallocate = read_knob("PLUMB_CUPTI_PREALLOCATE", -1),
+		.stall_buffer_bytes = read_knob("PLUMB_CUPTI_STALL_BUFFER_BYTES", -1),
 		.period_ms = read_knob("PLUMB_CUPTI_PERIOD_MS", -1),
 	};
 	if (plumb_cuda_knobs.buffer_bytes < 4096)
@@ -150,6 +151,7 @@ tell_news(bool force, bool end)
 	if (news.refused)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_BUFFERS_CAPPED, news.refused);
 	plumb_slot_tell(thread, end);
+	plumb_cuda_stalls_tell(thread);
 	plumb_gpu_clocks(plumb_cuda_activity, thread, force, read_clock);
 	plumb_cuda_facts(thread);
 	if (end)
@@ -169,6 +171,7 @@ serve_wishes(void)
 		return;
 	plumb_slot_flush(true);
 	drain_buffers();
+	plumb_cuda_stalls_fetch();
 	tell_news(true, false);
 	atomic_store(&header->flush_done, now);
 }
@@ -181,8 +184,10 @@ tend_pause(void)
 	if (plumb_control_is_on(plumb_control)) {
 		since = 0;
 		plumb_slot_pause(false);
+		plumb_cuda_stalls_pause(false);
 		return;
 	}
+	plumb_cuda_stalls_pause(true);
 	uint64_t now = plumb_clock_ns();
 	if (!since)
 		since = now;
@@ -236,6 +241,7 @@ serve_records(void *data)
 			flushed = now;
 			plumb_slot_flush(false);
 			drain_buffers();
+			plumb_cuda_stalls_fetch();
 			tell_news(false, false);
 		}
 		if (!atomic_load(&stopping))
@@ -313,6 +319,7 @@ start_cuda(struct plumb_error *error)
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "GPU work is not recorded: not enough memory for its records");
 	atomic_store(&plumb_cuda_live, true);
+	plumb_cuda_stalls_begin();
 	plumb_slot_pause(!plumb_control_is_on(plumb_control));
 	result = plumb_slot_take(error);
 	if (result)
@@ -357,8 +364,10 @@ pause_records(bool paused)
 {
 	if (!plumb_cuda_own_process())
 		return;
-	if (!paused)
+	if (!paused) {
 		plumb_slot_pause(false);
+		plumb_cuda_stalls_pause(false);
+	}
 	plumb_cuda_wake();
 }
 
@@ -373,6 +382,7 @@ renew_cuda(void)
 	plumb_records_renew();
 	plumb_cuda_facts_renew();
 	plumb_slot_renew();
+	plumb_cuda_stalls_renew();
 	dropped = 0;
 	serving = false;
 	atomic_store(&stopping, false);
@@ -384,6 +394,7 @@ static void
 leave_forked(void)
 {
 	own_process = 0;
+	plumb_cuda_stalls_forked();
 	atomic_store(&plumb_cuda_live, false);
 }
 

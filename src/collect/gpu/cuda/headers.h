@@ -25,6 +25,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1 CUDA_ARRAY3D_DESCRIPTOR_v1;
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
 #include <cupti_driver_cbid.h>
+#include <cupti_pcsampling.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
 #include <generated_cuda_meta.h>

@@ -10,6 +10,7 @@
  *   calls.c        which driver function does what
  *   graphs.c       what CUPTI tells of graphs
  *   modules.c      loaded modules → the line information of their kernels
+ *   stalls.c       samples of program counters
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
@@ -51,7 +52,15 @@
 	X(ActivityEnableHWTrace, 0)                                                                \
 	X(GetTimestamp, 1)                                                                         \
 	X(GetGraphNodeId, 0)                                                                       \
-	X(GetGraphExecId, 0)
+	X(GetGraphExecId, 0)                                                                       \
+	X(GetDeviceId, 0)                                                                          \
+	X(PCSamplingEnable, 0)                                                                     \
+	X(PCSamplingDisable, 0)                                                                    \
+	X(PCSamplingGetData, 0)                                                                    \
+	X(PCSamplingGetNumStallReasons, 0)                                                         \
+	X(PCSamplingGetStallReasons, 0)                                                            \
+	X(PCSamplingSetConfigurationAttribute, 0)                                                  \
+	X(RegisterComputeCrcCallback, 0)
 
 struct plumb_cupti {
 #define X(name, needed) __typeof__(&cupti##name) name;
@@ -138,6 +147,29 @@ void plumb_cuda_image_loaded(const void *image);
 /* Does CUPTI tell of every module, so that the calls need not? */
 bool plumb_slot_has_modules(void);
 
+/* ---- stalls.c ---- */
+
+extern bool plumb_cuda_stalls_wanted; /* --stalls */
+/* Once CUPTI is known. */
+void plumb_cuda_stalls_begin(void);
+/* A context was made, or is about to run a launch: samples it from now on, if it may. */
+void plumb_cuda_stalls_prepare(CUcontext context);
+/* A context is about to be destroyed. */
+void plumb_cuda_stalls_destroyed(CUcontext context);
+/* A module was loaded, or is about to be unloaded: fetches what was sampled before. */
+void plumb_cuda_stalls_modules(void);
+/* If kernels run one at a time: the call at NODE launches one; it has returned. */
+void plumb_cuda_stalls_launch(uint32_t correlation, plumb_id node);
+void plumb_cuda_stalls_launched(CUcontext context, uint32_t correlation);
+/* On the service thread. */
+void plumb_cuda_stalls_fetch(void);
+void plumb_cuda_stalls_tell(struct plumb_thread *thread);
+void plumb_cuda_stalls_pause(bool pause);
+/* CUPTI's slot is ours, or will not be: then sampling has stopped when it returns. */
+void plumb_cuda_stalls_slot(bool ours);
+void plumb_cuda_stalls_renew(void);
+void plumb_cuda_stalls_forked(void);
+
 /* ---- buffers.c ---- */
 
 struct plumb_buffer {
@@ -216,6 +248,7 @@ struct plumb_cuda_knobs {
 	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (640000): of a device buffer of CUPTI's */
 	long device_buffers;      /* DEVICE_BUFFERS (-1): at most so many a context */
 	long preallocate;         /* PREALLOCATE (-1): made with the context */
+	long stall_buffer_bytes;  /* STALL_BUFFER_BYTES (-1): device memory for samples */
 	long period_ms; /* PERIOD_MS (-1): CUPTI flushes by itself, and plumb only when asked */
 };
 extern struct plumb_cuda_knobs plumb_cuda_knobs;

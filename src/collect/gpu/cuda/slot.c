@@ -301,7 +301,8 @@ libraries_are_small(void)
 static void
 watch_modules(bool anew)
 {
-	if (modules ? !anew : !libraries_are_small())
+	/* Samples need the code of each module that they meet. */
+	if (modules ? !anew : !plumb_cuda_stalls_wanted && !libraries_are_small())
 		return;
 	atomic_store(&modules, true);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
@@ -312,6 +313,17 @@ bool
 plumb_slot_has_modules(void)
 {
 	return atomic_load_explicit(&modules, memory_order_relaxed);
+}
+
+/* What stalls.c has to know. */
+static void
+watch_contexts(void)
+{
+	static const CUpti_CallbackId events[] = { CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
+		                                   CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
+		                                   CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING };
+	for (size_t i = 0; plumb_cuda_stalls_wanted && i < sizeof events / sizeof *events; i++)
+		plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE, events[i]);
 }
 
 /* Subscribes and enables. Called with the lock. */
@@ -342,6 +354,7 @@ take_slot(struct plumb_error *error)
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 	replays_begin();
 	watch_modules(true);
+	watch_contexts();
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !plumb_gpu_activity_paused(plumb_cuda_activity))
@@ -358,6 +371,7 @@ take_slot(struct plumb_error *error)
 	if (plumb_cuda_knobs.period_ms >= 0 && plumb_cupti.ActivityFlushPeriod)
 		plumb_cupti.ActivityFlushPeriod((uint32_t)plumb_cuda_knobs.period_ms);
 	atomic_store(&owner, OURS);
+	plumb_cuda_stalls_slot(true);
 	return 0;
 }
 
@@ -376,6 +390,7 @@ plumb_slot_take(struct plumb_error *error)
 static void
 release_slot(enum owner next)
 {
+	plumb_cuda_stalls_slot(false);
 	plumb_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	replays_end();
 	disable_kinds();
