@@ -500,6 +500,12 @@ plumb_builder_device_count(const struct plumb_builder *builder)
 	return builder->profile.devices_count;
 }
 
+uint32_t
+plumb_builder_code_functions(const struct plumb_builder *builder)
+{
+	return builder->profile.code_functions_count;
+}
+
 int
 plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory)
 {

@@ -66,7 +66,8 @@ int
 plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number table, const void *row);
 
 /* The same, for a table whose rows are merged, if one row is added to again and again. *NEAR is
- * where that row may be: any number at first, then as this function leaves it. What is put to a row
+ * where that row may be: any number at first, then as this function leaves it. In other tables it
+ * must be PLUMB_NONE at first, and becomes the row's number. What is put to a row
  * that is there must be possible. */
 int plumb_builder_row_near(struct plumb_builder *builder, enum plumb_table_number table,
                            const void *row, uint32_t *near);
@@ -119,6 +120,8 @@ struct plumb_process *plumb_builder_get_process(struct plumb_builder *builder, u
 struct plumb_device *plumb_builder_get_device(struct plumb_builder *builder, uint32_t device);
 struct plumb_track *plumb_builder_get_track(struct plumb_builder *builder, uint32_t track);
 uint32_t plumb_builder_device_count(const struct plumb_builder *builder);
+/* How many rows of code functions there are. */
+uint32_t plumb_builder_code_functions(const struct plumb_builder *builder);
 
 /* Adds to the row of the same (process, source, fate, detail). */
 int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,

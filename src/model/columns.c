@@ -68,6 +68,14 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_SMALL_STACK] = "small_stack",
 	[PLUMB_FATE_SHORT_OF_STACK] = "short_of_stack",
 	[PLUMB_FATE_UNKNOWN_THREAD] = "unknown_thread",
+	[PLUMB_FATE_SYSTEM_KERNEL] = "system_kernel",
+	[PLUMB_FATE_HARDWARE_FULL] = "hardware_full",
+	[PLUMB_FATE_UNKNOWN_MODULE] = "unknown_module",
+	[PLUMB_FATE_UNKNOWN_FUNCTION] = "unknown_function",
+	[PLUMB_FATE_OUTSIDE_CODE] = "outside_code",
+	[PLUMB_FATE_UNREADABLE_CODE] = "unreadable_code",
+	[PLUMB_FATE_CODE_BOUND] = "code_bound",
+	[PLUMB_FATE_CODE_NOT_WRITTEN] = "code_not_written",
 };
 
 #define CELL(title, kind, field)                                                                   \
@@ -281,7 +289,7 @@ static const struct plumb_row_column code_objects_columns[] = {
 	{ CELL("kind", TEXT, kind) },
 	{ CELL("path", TEXT, path), .key = true },
 	{ CELL("build_id", TEXT, build_id), .key = true },
-	{ CELL("hash", TEXT, hash) },
+	{ CELL("hash", TEXT, hash), .key = true },
 	{ CELL("bytes", INT, bytes) },
 };
 #undef ROW

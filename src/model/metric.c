@@ -34,3 +34,16 @@ plumb_profile_metric_find(const struct plumb_profile *profile, const char *name)
 	}
 	return number;
 }
+
+const char *
+plumb_profile_metric_estimate(const struct plumb_profile *profile, uint32_t number)
+{
+	const char *mode;
+
+	if (number < PLUMB_METRIC_STALL_MEMORY || number > PLUMB_METRIC_STALL_OTHER)
+		return NULL;
+	mode = plumb_profile_environment(profile, "gpu.stalls.mode");
+	if (!mode || !strcmp(mode, "serialised"))
+		return NULL;
+	return "where a kernel has several contexts, their parts are estimated by its time there";
+}

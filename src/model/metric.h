@@ -19,6 +19,10 @@ struct plumb_metric_info plumb_profile_metric(const struct plumb_profile *profil
 /* The number of a metric by its name; 0 if no metric has this name. */
 uint32_t plumb_profile_metric_find(const struct plumb_profile *profile, const char *name);
 
+/* Why values of a metric at single contexts are estimates, though their sum is exact. NULL: they
+ * are none. */
+const char *plumb_profile_metric_estimate(const struct plumb_profile *profile, uint32_t number);
+
 /* How values of a metric combine; the program's own add up. */
 static inline enum plumb_aggregation
 plumb_metric_aggregation(uint32_t number)

@@ -65,6 +65,13 @@ int plumb_window_sums(const struct plumb_profile *profile,
                       struct plumb_window_sums *sums) PLUMB_MUST_CHECK;
 void plumb_window_sums_free(struct plumb_window_sums *sums);
 
+/* Do windows have values of METRIC? Samples of stalls have no time, so they are of the whole. */
+static inline bool
+plumb_window_has_metric(uint32_t metric)
+{
+	return metric < PLUMB_METRIC_STALL_MEMORY || metric > PLUMB_METRIC_STALL_OTHER;
+}
+
 /* Do windows have nearly all calls of variants? Where single spans were added up, they may not. */
 bool plumb_window_has_variants(const struct plumb_profile *profile);
 

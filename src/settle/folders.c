@@ -173,6 +173,8 @@ plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, 
 
 	for (uint32_t i = 0; i < count && !code; i++)
 		code = list_folder(settler, &files, folders[i], i, error);
+	for (uint32_t i = 0; i < count; i++)
+		settler->runs.items[i].path = folders[i];
 	for (uint32_t i = 0; i < count && !code; i++)
 		plumb_settle_copies_read(settler, folders[i], i);
 	if (!code && !files.list.count)

@@ -42,9 +42,11 @@ to_string(const struct joining *j, uint32_t id)
 }
 
 /* The tables whose rows other rows refer to. */
-static const enum plumb_table_number referred[] = { PLUMB_TABLE_PROCESSES, PLUMB_TABLE_DEVICES,
-	                                            PLUMB_TABLE_TRACKS,    PLUMB_TABLE_FRAMES,
-	                                            PLUMB_TABLE_CONTEXTS,  PLUMB_TABLE_WINDOWS };
+static const enum plumb_table_number referred[] = {
+	PLUMB_TABLE_PROCESSES,    PLUMB_TABLE_DEVICES,       PLUMB_TABLE_TRACKS,
+	PLUMB_TABLE_FRAMES,       PLUMB_TABLE_CONTEXTS,      PLUMB_TABLE_WINDOWS,
+	PLUMB_TABLE_CODE_OBJECTS, PLUMB_TABLE_CODE_FUNCTIONS
+};
 #define REFERRED (sizeof referred / sizeof *referred)
 
 static void
@@ -310,6 +312,54 @@ take_metrics(struct joining *j)
 	}
 }
 
+/* ---- code ---- */
+
+/* Takes the rows of a table in whose rows others refer to and which may be there already. */
+static void
+take_referred(struct joining *j, enum plumb_table_number number)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	struct plumb_row_array rows = plumb_row_array_of(j->from, table);
+	char *row = malloc(table->row_size);
+
+	j->no_memory |= !row;
+	for (uint32_t i = 0; row && i < rows.count; i++) {
+		uint32_t to = PLUMB_NONE;
+		memcpy(row, rows.items + (size_t)i * table->row_size, table->row_size);
+		plumb_row_map(table, row, &j->to);
+		if (plumb_builder_row_near(j->builder, number, row, &to))
+			to = PLUMB_NONE;
+		j->to.tables[number].ids[i] = to;
+	}
+	free(row);
+}
+
+/* Code that another profile had already brought stays as that one has it. The rows below it would
+ * only come twice: they are left out. */
+static void
+take_code(struct joining *j)
+{
+	uint32_t before = plumb_builder_code_functions(j->builder);
+
+	take_referred(j, PLUMB_TABLE_CODE_OBJECTS);
+	take_referred(j, PLUMB_TABLE_CODE_FUNCTIONS);
+	const uint32_t *functions = j->to.tables[PLUMB_TABLE_CODE_FUNCTIONS].ids;
+	for (uint32_t i = 0; i < j->from->code_references_count; i++) {
+		struct plumb_code_reference row = j->from->code_references[i];
+		if (functions[row.function] < before || functions[row.function] == PLUMB_NONE)
+			continue;
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_CODE_REFERENCES], &row, &j->to);
+		plumb_builder_code_reference(j->builder, &row);
+	}
+	for (uint32_t i = 0; i < j->from->code_lines_count; i++) {
+		struct plumb_code_line row = j->from->code_lines[i];
+		if (functions[row.function] < before || functions[row.function] == PLUMB_NONE)
+			continue;
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_CODE_LINES], &row, &j->to);
+		plumb_builder_code_line(j->builder, &row);
+	}
+}
+
 /* Rows that the joined profile has no room for are counted. */
 static void
 take_rows(struct joining *j, enum plumb_table_number number)
@@ -335,7 +385,8 @@ static void
 take_all_rows(struct joining *j)
 {
 	for (int t = PLUMB_TABLE_RUN + 1; t < PLUMB_TABLES; t++)
-		if (!j->to.tables[t].ids && t != PLUMB_TABLE_ENVIRONMENT)
+		if (!j->to.tables[t].ids && t != PLUMB_TABLE_ENVIRONMENT &&
+		    t != PLUMB_TABLE_CODE_REFERENCES && t != PLUMB_TABLE_CODE_LINES)
 			take_rows(j, t);
 	for (uint32_t i = 0; i < j->from->devices_count; i++)
 		keep_work(j, i);
@@ -449,6 +500,7 @@ take_profile(struct joining *j, const struct plumb_profile *const *profiles, siz
 	take_windows(j);
 	take_contexts(j);
 	take_metrics(j);
+	take_code(j);
 	take_all_rows(j);
 	take_environment(j, profiles, count);
 	return 0;

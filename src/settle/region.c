@@ -55,6 +55,9 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(MEMORY_SERIES, struct plumb_record_memory_series,
 	     plumb_settle_memory_series(region, it));
 	CASE(GPU_LINES, struct plumb_record_gpu_lines, plumb_settle_gpu_lines(region, it));
+	CASE(SAMPLE, struct plumb_record_sample, plumb_settle_sample(region, it));
+	CASE(STALLS, struct plumb_record_stalls, plumb_settle_sampling(region, it));
+	CASE(GPU_CODE, struct plumb_record_gpu_code, plumb_settle_gpu_module(region, it));
 	CASE(OVERHEAD, struct plumb_record_overhead, plumb_settle_overhead(region, it));
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
 	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
@@ -102,6 +105,7 @@ take_records(struct plumb_settle_region *region)
 	}
 	plumb_settle_tallies(region);
 	plumb_settle_memories(region);
+	plumb_settle_sampled(region);
 	if (!region->is_run)
 		plumb_settle_copies(region);
 	plumb_settle_balance(region, records);
@@ -192,6 +196,7 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 		.serial = ++settler->serial,
 		.is_run = is_run,
 		.seen = PLUMB_UNKNOWN,
+		.samples = settler->stalls.samples.count,
 	};
 	if (!is_run && is_bystander(reader))
 		return true;

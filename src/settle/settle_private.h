@@ -13,6 +13,9 @@
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
  *   memory.c       allocations and peaks
+ *   stalls.c       samples of GPU program counters → rows of code and samples
+ *   gpu_code.c     the modules of GPU code that they are in, through isa/module.h
+ *   stall_values.c the same samples as metrics of contexts, and frames below kernels
  *   copies.c       the parts of the run, and what values added up in them
  *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   samples.c      moments of CPU samples, which lie among them
@@ -25,6 +28,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "code/rows.h"
 #include "model/builder.h"
 #include "region/copies.h"
 #include "region/reader.h"
@@ -99,6 +103,7 @@ struct plumb_settle_copies {
 /* What `plumb run` wrote about a folder's run. */
 struct plumb_settle_run {
 	bool known;
+	const char *path; /* the folder */
 	uint32_t command, pid;
 	int64_t start, end;
 	int64_t exit; /* PLUMB_UNKNOWN while it runs */
@@ -144,8 +149,48 @@ struct plumb_settle_mapped {
 	uint32_t process, code;
 };
 
+/* Samples of GPU program counters that agree in everything but their number. */
+struct plumb_settle_sample {
+	uint64_t module, offset, count;
+	int64_t launch;           /* PLUMB_UNKNOWN */
+	uint32_t function;        /* string: mangled */
+	uint32_t reason;          /* string: the vendor's word without prefix and suffix */
+	uint32_t process, device; /* the device's ordinal until the region's end */
+	uint32_t call;            /* context of the driver call, or PLUMB_NONE */
+	bool marked;              /* no warp issued */
+};
+
+/* How a process sampled, as PLUMB_RECORD_STALLS says. */
+struct plumb_settle_sampling {
+	uint32_t process;
+	uint64_t bare, marked, told, dropped, system;
+};
+
+/* A module of GPU code that a process loaded. */
+struct plumb_settle_gpu_module {
+	uint64_t id, hash;
+	uint32_t folder, process;
+	bool kept; /* its file should be there */
+};
+
+/* How long a kernel ran at a context, on a track. */
+struct plumb_settle_kernel_time {
+	uint32_t context, track;
+	uint32_t name; /* string: the kernel's */
+	int64_t ns;
+};
+
+struct plumb_settle_stalls {
+	PLUMB_VEC(struct plumb_settle_sample) samples;
+	PLUMB_VEC(struct plumb_settle_sampling) samplings;
+	PLUMB_VEC(struct plumb_settle_gpu_module) modules;
+	PLUMB_VEC(struct plumb_settle_kernel_time) times;
+	uint64_t count; /* of all samples */
+};
+
 struct plumb_settler {
 	struct plumb_builder *builder;
+	struct plumb_settle_stalls stalls;
 	PLUMB_VEC(struct plumb_settle_context) contexts;
 	PLUMB_VEC(struct plumb_settle_device) devices;
 	PLUMB_VEC(struct plumb_settle_process) processes; /* beside the builder's */
@@ -214,6 +259,7 @@ struct plumb_settle_region {
 	int64_t ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
 	int64_t seen; /* the latest time in it */
 	uint64_t replays;
+	uint32_t samples; /* how many samples of stalls there were before this region */
 	/* The program's own metrics: number in the region - PLUMB_METRIC_USER → in the builder; 0
 	 * none */
 	uint32_t metrics[PLUMB_SETTLE_METRICS];
@@ -321,6 +367,56 @@ void plumb_settle_gpu_lines(struct plumb_settle_region *region,
                             const struct plumb_record_gpu_lines *record);
 /* At the very end: kernels' frames say where they were written. */
 void plumb_settle_kernel_lines(struct plumb_settler *settler);
+
+/* ---- stalls.c ---- */
+void
+plumb_settle_sample(struct plumb_settle_region *region, const struct plumb_record_sample *record);
+void
+plumb_settle_sampling(struct plumb_settle_region *region, const struct plumb_record_stalls *record);
+void plumb_settle_gpu_module(struct plumb_settle_region *region,
+                             const struct plumb_record_gpu_code *record);
+/* At the region's end: which devices its samples are of. */
+void plumb_settle_sampled(struct plumb_settle_region *region);
+/* When all contexts are there: rows of code and of samples, and values of contexts. */
+void plumb_settle_stalls(struct plumb_settler *settler);
+void plumb_settle_stalls_free(struct plumb_settler *settler);
+
+/* ---- gpu_code.c ---- */
+/* A function that was sampled: from here to its row, and what its module says about it. */
+struct plumb_settle_function {
+	uint64_t module;      /* as samples name it */
+	uint32_t name;        /* string */
+	uint32_t folder;      /* of a run that has the module's file */
+	uint32_t process;     /* one that loaded it, for the ledger */
+	uint64_t count;       /* samples */
+	uint32_t row;         /* code function, or PLUMB_NONE */
+	int64_t bytes;        /* PLUMB_UNKNOWN */
+	bool kept;            /* its code has room in the profile */
+	enum plumb_fate fate; /* ATTRIBUTED, or why its code is unknown */
+	/* Lines by offset, ascending: each holds until the next one. Strings of the builder. */
+	struct plumb_code_lines lines;
+};
+/* Reads the modules of COUNT functions, which are ordered by module, and makes their rows. Those
+ * with the most samples keep their code if not all may. */
+void plumb_settle_gpu_functions(struct plumb_settler *settler,
+                                struct plumb_settle_function *functions, uint32_t count);
+
+/* ---- stall_values.c ---- */
+/* Samples of one place and reason. */
+struct plumb_settle_stall {
+	const struct plumb_settle_function *function;
+	uint32_t process, device, reason, call;
+	int64_t offset;
+	uint64_t count;
+};
+/* Before the next two: puts the times of kernels in order. */
+void plumb_settle_kernel_times(struct plumb_settler *settler);
+/* Divides them among the contexts of their kernels. */
+void plumb_settle_stall_values(struct plumb_settler *settler,
+                               const struct plumb_settle_stall *stalls, uint32_t count);
+/* The one context of the kernel NAME (a string) at or below the driver call at the context CALL; or
+ * PLUMB_NONE: there is none, or more than one. */
+uint32_t plumb_settle_kernel_of(const struct plumb_settler *settler, uint32_t call, uint32_t name);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);

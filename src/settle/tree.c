@@ -232,6 +232,29 @@ count_kernels(struct plumb_settle_region *region, const struct plumb_value *valu
 		                   value->count);
 }
 
+/* Samples of stalls are divided by it. */
+static void
+keep_time(struct plumb_settle_region *region, const struct plumb_value *value)
+{
+	struct plumb_settler *settler = region->settler;
+	const struct plumb_settle_context *context = &settler->contexts.items[value->context];
+	struct plumb_settle_kernel_time *time;
+
+	if (value->metric != PLUMB_METRIC_GPU_TIME || value->sum <= 0 ||
+	    context->kind != PLUMB_FRAME_KERNEL)
+		return;
+	time = plumb_vec_add(&settler->stalls.times);
+	if (time)
+		*time = (struct plumb_settle_kernel_time){
+			.context = value->context,
+			.track = value->track,
+			.name = plumb_builder_get_frame(settler->builder, context->frame)->name,
+			.ns = value->sum,
+		};
+	else
+		settler->no_memory = true;
+}
+
 void
 plumb_settle_metric(struct plumb_settle_region *region, const struct plumb_record_metric *record)
 {
@@ -294,6 +317,7 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 		region->replays += value.count;
 	plumb_settle_tally(region, &value);
 	count_kernels(region, &value);
+	keep_time(region, &value);
 }
 
 /* Takes VARIANT, which has no place yet: its place is NODE on TRACK, with the shapes TEXT if there
