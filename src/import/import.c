@@ -2,12 +2,14 @@
 /* Which format a file has, and one profile of all files. */
 #include "import/import.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "import/chrome/kind.h"
+#include "import/trace_private.h"
 
 /* What can be read, for the error about a file that cannot. */
 static void
@@ -190,15 +192,40 @@ name_files(struct plumb_builder *builder, const char *const *paths, uint32_t cou
 	plumb_builder_environment(builder, PLUMB_NONE, "import.files", text);
 }
 
+void
+plumb_trace_set_note(struct plumb_trace *trace, void (*note)(void *own, const char *text),
+                     void *own)
+{
+	trace->note = note;
+	trace->note_own = own;
+}
+
+void
+plumb_trace_note(const struct plumb_trace *trace, const char *format, ...)
+{
+	va_list arguments;
+	char text[1000];
+	if (!trace->note)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	trace->note(trace->note_own, text);
+}
+
 static int
 import_all(const char *const *paths, uint32_t count, const struct plumb_import_options *options,
-           struct plumb_builder *builder, struct plumb_error *error)
+           struct plumb_binaries *binaries, struct plumb_builder *builder,
+           struct plumb_error *error)
 {
 	struct plumb_trace *trace = plumb_trace_new(builder);
 	if (!trace)
 		return plumb_fail_memory(error, "for the import");
-	if (options)
+	if (options) {
 		plumb_trace_set_parents(trace, options->parents);
+		plumb_trace_set_binaries(trace, binaries);
+		plumb_trace_set_note(trace, options->note, options->own);
+	}
 	const struct plumb_format *format = NULL, *first = NULL;
 	struct series series = { 0 };
 	bool several = false;
@@ -218,6 +245,11 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 		                          several ? "several" : first->name);
 		code = plumb_trace_finish(trace, error);
 	}
+	if (!code && binaries && !plumb_binaries_used(binaries))
+		plumb_trace_note(trace,
+		                 "--binaries: %s has no GPU code whose binary would help; plumb "
+		                 "uses binaries with HPCToolkit databases",
+		                 paths[0]);
 	plumb_trace_free(trace);
 	return code;
 }
@@ -226,16 +258,25 @@ int
 plumb_import(const char *const *paths, uint32_t count, const struct plumb_import_options *options,
              struct plumb_profile *profile, struct plumb_error *error)
 {
+	struct plumb_binaries *binaries = NULL;
+	int code = options && options->binaries
+	                   ? plumb_binaries_open(options->binaries, &binaries, error)
+	                   : 0;
+	if (code)
+		return code;
 	struct plumb_builder *builder = plumb_builder_new();
-	if (!builder)
+	if (!builder) {
+		plumb_binaries_free(binaries);
 		return plumb_fail_memory(error, "for the import");
+	}
 	struct plumb_run *run = plumb_builder_run(builder);
 	run->tool_version = plumb_builder_text(builder, PLUMB_VERSION);
-	int code = import_all(paths, count, options, builder, error);
+	code = import_all(paths, count, options, binaries, builder, error);
 	if (!code && options && options->demangle)
 		plumb_builder_demangle(builder, options->demangle);
 	if (!code)
 		code = plumb_builder_finish(builder, profile, error);
 	plumb_builder_free(builder);
+	plumb_binaries_free(binaries);
 	return code;
 }

@@ -88,6 +88,10 @@ struct plumb_import_options {
 	/* The demangled symbol, malloced, or NULL if it is not a mangled one. The function may be
 	 * NULL. */
 	char *(*demangle)(const char *name);
+	const char *binaries; /* a folder with binaries of GPU code (binaries.h); NULL: none */
+	/* Is told in one line each what is missing, and the remedy. May be NULL. */
+	void (*note)(void *own, const char *text);
+	void *own;
 };
 
 /*

@@ -97,6 +97,18 @@ plumb_trace_parents(const struct plumb_trace *trace)
 	return trace->parents;
 }
 
+void
+plumb_trace_set_binaries(struct plumb_trace *trace, struct plumb_binaries *binaries)
+{
+	trace->binaries = binaries;
+}
+
+struct plumb_binaries *
+plumb_trace_binaries(const struct plumb_trace *trace)
+{
+	return trace->binaries;
+}
+
 struct plumb_builder *
 plumb_trace_builder(struct plumb_trace *trace)
 {

@@ -20,6 +20,7 @@
 #define PLUMB_IMPORT_TRACE_H
 
 #include "base/json_pull.h"
+#include "import/binaries.h"
 #include "import/spans/levels.h"
 #include "model/builder.h"
 
@@ -60,6 +61,11 @@ void plumb_trace_base(struct plumb_trace *trace, int64_t ns);
 
 /* How spans of several levels find their parents (levels.h), as the user chose. */
 enum plumb_parents plumb_trace_parents(const struct plumb_trace *trace);
+
+/* Binaries of GPU code that the user gave; NULL: none. */
+struct plumb_binaries *plumb_trace_binaries(const struct plumb_trace *trace);
+/* Tells the user in one line what is missing, and the remedy. */
+void plumb_trace_note(const struct plumb_trace *trace, const char *format, ...) PLUMB_PRINTF(2, 3);
 
 /* ---- what ---- */
 
@@ -212,6 +218,9 @@ void plumb_trace_environment(struct plumb_trace *trace, const char *key, struct 
 struct plumb_trace *plumb_trace_new(struct plumb_builder *builder);
 void plumb_trace_free(struct plumb_trace *trace);
 void plumb_trace_set_parents(struct plumb_trace *trace, enum plumb_parents rule);
+void plumb_trace_set_binaries(struct plumb_trace *trace, struct plumb_binaries *binaries);
+void plumb_trace_set_note(struct plumb_trace *trace, void (*note)(void *own, const char *text),
+                          void *own);
 /* Another file begins: pids and correlations are new ones. RANK: for processes that the file gives
  * none. */
 int plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank);

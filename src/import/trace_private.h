@@ -135,6 +135,9 @@ struct plumb_trace {
 	int64_t rank; /* of this file's processes, when the file has none itself */
 	bool no_memory;
 	enum plumb_parents parents;
+	struct plumb_binaries *binaries;
+	void (*note)(void *own, const char *text);
+	void *note_own;
 	PLUMB_VEC(struct plumb_trace_place) places;
 	struct plumb_map place_map;
 	PLUMB_VEC(struct plumb_trace_spans) spans; /* by track */

@@ -8,7 +8,7 @@
  * inclusive values are taken, and what a context has by itself is its own less its children's:
  * nothing is lost, and what was of an instruction is of its line.
  *
- * Values are doubles: times are rounded to whole ns, and hpctoolkit_metrics.c says what becomes of
+ * Values are doubles: times are rounded to whole ns, and metrics.c says what becomes of
  * others. What a stream did is taken as it was, for the trace and for how long its device was busy;
  * what threads of the host did is samples there, which values sum up already.
  */
@@ -312,6 +312,8 @@ by_context(const void *x, const void *y)
 static void
 take_shares(struct hpct_reader *reader, uint32_t track, struct leftovers *left)
 {
+	uint32_t process =
+		plumb_builder_get_track(plumb_trace_builder(reader->trace), track)->process;
 	struct hpct_share *shares = reader->shares.items;
 	uint32_t count = reader->shares.count, next;
 	if (count)
@@ -322,10 +324,11 @@ take_shares(struct hpct_reader *reader, uint32_t track, struct leftovers *left)
 		for (next = i; next < count && !by_context(&shares[i], &shares[next]); next++)
 			fits &= !__builtin_add_overflow(sum, shares[next].number, &sum);
 		left->no_number += !fits || sum == PLUMB_UNKNOWN;
-		if (fits && sum && sum != PLUMB_UNKNOWN)
-			plumb_trace_value(reader->trace, track,
-			                  reader->contexts.items[shares[i].context].context,
-			                  shares[i].metric, sum);
+		if (!fits || !sum || sum == PLUMB_UNKNOWN)
+			continue;
+		const struct hpct_context *context = &reader->contexts.items[shares[i].context];
+		plumb_trace_value(reader->trace, track, context->context, shares[i].metric, sum);
+		plumb_hpct_sample(reader, context, process, shares[i].metric, sum);
 	}
 	reader->shares.count = 0;
 }
@@ -386,7 +389,10 @@ read_profiles(struct hpct_reader *reader)
 		read_places(reader, hpct_u64(at + 32), &places);
 		*track = track_of(reader, &places);
 		read_values(reader, at, &left);
-		take_shares(reader, *track, &left);
+		if (*track == PLUMB_NONE)
+			reader->no_memory = true;
+		else
+			take_shares(reader, *track, &left);
 	}
 	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED, "values in other scopes", left.sums);
 	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED,
@@ -510,9 +516,13 @@ read_database(struct hpct_reader *reader, struct plumb_error *error)
 	if (!reader->no_memory)
 		plumb_hpct_metrics(reader);
 	if (!reader->no_memory && !reader->why)
+		plumb_hpct_reasons(reader);
+	if (!reader->no_memory && !reader->why)
 		plumb_hpct_tree(reader);
 	if (!reader->no_memory && !reader->why)
 		read_profiles(reader);
+	if (!reader->no_memory && !reader->why)
+		plumb_hpct_samples(reader);
 	if (!reader->no_memory && !reader->why && reader->times.mapped)
 		read_times(reader);
 	if (!reader->no_memory && !reader->why)
@@ -544,6 +554,10 @@ read_folder(struct plumb_import_file *file, struct plumb_trace *trace, struct pl
 	plumb_vec_free(&reader.contexts);
 	plumb_vec_free(&reader.tracks);
 	plumb_vec_free(&reader.shares);
+	plumb_vec_free(&reader.reasons);
+	plumb_vec_free(&reader.samples);
+	plumb_vec_free(&reader.by_lines);
+	plumb_hpct_free_modules(&reader);
 	plumb_map_free(&reader.map);
 	free(reader.metrics);
 	return code;

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "code/rows.h"
 #include "import/import.h"
 
 /* A file in memory. */
@@ -35,6 +36,53 @@ struct hpct_context {
 	uint32_t id, context;
 	uint32_t parent; /* in `contexts`, or PLUMB_NONE */
 	uint32_t work;   /* enum plumb_frame_kind of the GPU work that it is of, or 0 */
+	uint32_t kernel; /* the builder's context of the kernel that it is in, or PLUMB_NONE */
+	uint32_t module; /* of an instruction of GPU code: in `modules`; else PLUMB_NONE */
+	uint64_t offset; /* there */
+};
+
+/* A file of GPU code that contexts name. HPCToolkit names it by the MD5 of its content. */
+struct hpct_module {
+	uint64_t at; /* its description in meta.db */
+	struct plumb_slice path;
+	char md5[PLUMB_MD5_DIGITS + 1]; /* "": it is no GPU code */
+	bool asked;                     /* for its binary */
+	const struct plumb_binary *binary;
+	const char *why_not; /* what is wrong with the binary */
+	struct plumb_module *module;
+	struct hpct_function *functions; /* ascending by their starts */
+	uint32_t function_count;
+	struct plumb_code_rows *rows;
+	double without, outside; /* samples that have no binary, or lie in none of its functions */
+};
+
+/* Where a function of a module is in its file. */
+struct hpct_function {
+	uint64_t start, bytes;
+	uint32_t number; /* the module's */
+};
+
+/* A place in a function of a binary. */
+struct hpct_place {
+	const struct plumb_module_function *function; /* NULL: not known */
+	uint32_t number;
+	uint64_t offset;
+};
+
+/* What a metric says of samples of program counters. */
+enum hpct_role { HPCT_TOTAL, HPCT_EXPOSED, HPCT_HIDDEN, HPCT_ISSUED, HPCT_PERIOD };
+struct hpct_reason {
+	enum hpct_role role;
+	uint32_t metric; /* plumb's number */
+	double scale;
+	struct plumb_slice word; /* of an exposed stall */
+};
+
+/* Samples of an instruction. */
+struct hpct_sample {
+	uint32_t module, kernel, process, reason; /* in `modules`, as in a context, in `reasons` */
+	uint64_t offset;
+	double cycles;
 };
 
 /* What is to be added to a context's own value of a metric. */
@@ -52,6 +100,14 @@ struct hpct_reader {
 	struct plumb_map map;
 	PLUMB_VEC(uint32_t) tracks;          /* by profile */
 	PLUMB_VEC(struct hpct_share) shares; /* of one profile */
+	PLUMB_VEC(struct hpct_module) modules;
+	struct plumb_map module_map;
+	PLUMB_VEC(struct hpct_reason) reasons;
+	PLUMB_VEC(struct hpct_sample) samples;
+	PLUMB_VEC(struct hpct_sample) by_lines; /* in kernels, of no instruction; by process */
+	double period;      /* cycles from one sample to the next; 0: no file says it */
+	bool periods;       /* there are several */
+	uint64_t code_left; /* of PLUMB_CODE_KEPT */
 	/* What is wrong, once something is. */
 	const char *why;
 	const struct hpct_file *why_file;
@@ -83,10 +139,26 @@ const unsigned char *plumb_hpct_section(struct hpct_reader *reader, const struct
 /* profile.db */
 enum { HPCT_PROFILES_SECTION = 0x10, HPCT_PROFILE_BYTES = 44, HPCT_VALUE_BYTES = 10 };
 
-/* hpctoolkit_metrics.c: meta.db's metrics, and how to read their values, into `metrics`. */
+/* metrics.c: meta.db's metrics, and how to read their values, into `metrics`. */
 void plumb_hpct_metrics(struct hpct_reader *reader);
-/* hpctoolkit_tree.c: meta.db's contexts into `contexts`. */
+/* tree.c: meta.db's contexts into `contexts`. */
 void plumb_hpct_tree(struct hpct_reader *reader);
+
+/* modules.c: the GPU code whose description is at AT of meta.db; PLUMB_NONE: it is none. */
+uint32_t plumb_hpct_module(struct hpct_reader *reader, uint64_t at);
+/* What is at OFFSET of a file of GPU code. */
+struct hpct_place plumb_hpct_place(struct hpct_reader *reader, uint32_t module, uint64_t offset);
+/* Tells the user which binaries are missing, or are not what they should be. */
+void plumb_hpct_tell_modules(struct hpct_reader *reader);
+void plumb_hpct_free_modules(struct hpct_reader *reader);
+
+/* samples.c: what metrics say of samples, into `reasons`. */
+void plumb_hpct_reasons(struct hpct_reader *reader);
+/* PROCESS measured NUMBER of plumb's METRIC at CONTEXT itself. */
+void plumb_hpct_sample(struct hpct_reader *reader, const struct hpct_context *context,
+                       uint32_t process, uint32_t metric, int64_t number);
+/* All are there: rows of code and samples. */
+void plumb_hpct_samples(struct hpct_reader *reader);
 
 static inline uint64_t
 hpct_load(const unsigned char *at, unsigned bytes)

@@ -15,6 +15,7 @@
 #define CONTEXT_BYTES 32u
 #define ENTRY_BYTES 32u
 #define CONTEXT_SECTION 0x40u
+#define CHAIN_MOST 64
 
 enum lexical { FUNCTION, LOOP, LINE, INSTRUCTION };
 enum { HAS_FUNCTION = 1, HAS_SOURCE = 2, HAS_POINT = 4 };
@@ -25,7 +26,10 @@ struct pending {
 	uint64_t at, end;
 	uint32_t context, depth, work;
 	uint32_t parent; /* in the reader's contexts */
+	uint32_t kernel; /* the builder's context of the kernel that it is in, or PLUMB_NONE */
+	uint64_t only;   /* the only kernel that was launched there, in meta.db; 0: not known */
 	bool launching;  /* below "<gpu kernel>": functions are kernels */
+	bool loose;      /* in a function that is not known, below "<gpu kernel>" */
 };
 
 struct tree {
@@ -104,7 +108,58 @@ set_source(struct hpct_reader *reader, uint32_t frame, const struct source *sour
 			(uint32_t)source->line);
 }
 
-/* The frame of the function at OFFSET (0: not known), or PLUMB_NONE for "<gpu kernel>". */
+/* Where the code at PLACE was written: the outermost line of a kernel, else the innermost one. */
+static struct source
+source_at(struct hpct_reader *reader, uint32_t module, const struct hpct_place *place, bool kernel)
+{
+	struct plumb_gpu_line chain[CHAIN_MOST];
+	const struct hpct_module *own = &reader->modules.items[module];
+	uint32_t count =
+		plumb_module_lines(own->module, place->number, place->offset, chain, CHAIN_MOST);
+	const struct plumb_gpu_line *line = count ? &chain[kernel ? count - 1 : 0] : NULL;
+	if (!line || !line->file)
+		return (struct source){ { NULL, 0 }, 0 };
+	return (struct source){ { line->file, strlen(line->file) }, line->line };
+}
+
+/* The frame of the kernel that begins with the instruction at OFFSET of the module at MODULE. The
+ * binary knows its name; without one it is its address. */
+static uint32_t
+kernel_frame(struct hpct_reader *reader, uint64_t module, uint64_t offset)
+{
+	uint32_t own = plumb_hpct_module(reader, module);
+	struct hpct_place place = plumb_hpct_place(reader, own, offset);
+	struct plumb_slice path = path_at(reader, module);
+	struct plumb_slice name = { NULL, 0 };
+	struct source source = { { NULL, 0 }, 0 };
+	char text[512];
+	if (place.function) {
+		place.offset = 0;
+		name = (struct plumb_slice){ place.function->name, strlen(place.function->name) };
+		source = source_at(reader, own, &place, true);
+	} else {
+		snprintf(text, sizeof text, "%.*s+0x%" PRIx64, printed_bytes(base_of(path)),
+		         path.at ? base_of(path).at : "?", offset);
+		name = (struct plumb_slice){ text, strlen(text) };
+	}
+	uint32_t frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, name);
+	set_source(reader, frame, &source);
+	return frame;
+}
+
+/* The name of the kernel whose function is at AT, from its binary; else NAME. */
+static struct plumb_slice
+kernel_name(struct hpct_reader *reader, const unsigned char *at, struct plumb_slice name)
+{
+	struct hpct_place place = plumb_hpct_place(
+		reader, plumb_hpct_module(reader, hpct_u64(at + 8)), hpct_u64(at + 16));
+	if (!place.function || place.offset)
+		return name;
+	return (struct plumb_slice){ place.function->name, strlen(place.function->name) };
+}
+
+/* The frame of the function at OFFSET (0: not known), or PLUMB_NONE for "<gpu kernel>" and for a
+ * function below it that is not known. */
 static uint32_t
 function_frame(struct hpct_reader *reader, uint64_t offset, bool inlined, struct pending *inner)
 {
@@ -130,6 +185,12 @@ function_frame(struct hpct_reader *reader, uint64_t offset, bool inlined, struct
 		inner->launching = true;
 		return PLUMB_NONE;
 	}
+	if (!name.at && inner->launching) {
+		inner->launching = false;
+		inner->loose = true;
+		inner->work = PLUMB_FRAME_KERNEL;
+		return PLUMB_NONE;
+	}
 	uint32_t frame = name.at ? make_placeholder(reader, name, &inner->work) : PLUMB_NONE;
 	if (frame != PLUMB_NONE)
 		return frame;
@@ -140,6 +201,8 @@ function_frame(struct hpct_reader *reader, uint64_t offset, bool inlined, struct
 	if (inner->launching)
 		inner->work = PLUMB_FRAME_KERNEL;
 	inner->launching = false;
+	if (kind == PLUMB_FRAME_KERNEL && at)
+		name = kernel_name(reader, at, name);
 	frame = plumb_trace_frame_at(
 		reader->trace, kind, name,
 		kind == PLUMB_FRAME_NATIVE ? module : (struct plumb_slice){ NULL, 0 }, 0);
@@ -185,17 +248,23 @@ frame_of(struct hpct_reader *reader, const unsigned char *at, struct pending *in
 		                            (struct plumb_slice){ text, strlen(text) }, source.file,
 		                            source.line);
 	case INSTRUCTION: {
+		/* Without the structure of the GPU's code a kernel is its first instruction. */
+		if (inner->launching) {
+			inner->work = PLUMB_FRAME_KERNEL;
+			inner->launching = false;
+			return kernel_frame(reader, module, offset);
+		}
 		struct plumb_slice path = path_at(reader, module);
+		struct hpct_place place = { 0 };
 		snprintf(text, sizeof text, "%.*s+0x%" PRIx64, printed_bytes(base_of(path)),
 		         path.at ? base_of(path).at : "?", offset);
-		/* Without the structure of the GPU's code a kernel is its first instruction. */
-		bool kernel = inner->launching;
-		if (kernel)
-			inner->work = PLUMB_FRAME_KERNEL;
-		inner->launching = false;
-		uint32_t frame = plumb_trace_frame(
-			reader->trace, kernel ? PLUMB_FRAME_KERNEL : PLUMB_FRAME_INSTRUCTION,
-			(struct plumb_slice){ text, strlen(text) });
+		uint32_t own = plumb_hpct_module(reader, module);
+		if (!source.file.bytes)
+			place = plumb_hpct_place(reader, own, offset);
+		if (place.function)
+			source = source_at(reader, own, &place, false);
+		uint32_t frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_INSTRUCTION,
+		                                   (struct plumb_slice){ text, strlen(text) });
 		set_source(reader, frame, &source);
 		return frame;
 	}
@@ -216,8 +285,87 @@ add_context(struct hpct_reader *reader, uint64_t at, uint32_t id, const struct p
 	    plumb_map_add(&reader->map, plumb_hash_mix(id, 0), reader->contexts.count - 1) < 0)
 		reader->no_memory = true;
 	else
-		*added = (struct hpct_context){ id, of->context, of->parent, of->work };
+		*added = (struct hpct_context){
+			.id = id,
+			.context = of->context,
+			.parent = of->parent,
+			.work = of->work,
+			.kernel = of->kernel,
+			.module = PLUMB_NONE,
+		};
 }
+
+/* Where the context at AT is in its module. False: it is no instruction. */
+static bool
+find_point(const unsigned char *at, uint64_t *module, uint64_t *offset)
+{
+	const unsigned char *flex = at + CONTEXT_BYTES;
+	unsigned flags = at[0x14];
+	if (at[0x16] != INSTRUCTION || !(flags & HAS_POINT))
+		return false;
+	flex += (flags & HAS_FUNCTION ? 8 : 0) + (flags & HAS_SOURCE ? 16 : 0);
+	*module = hpct_u64(flex);
+	*offset = hpct_u64(flex + 8);
+	return true;
+}
+
+/* ---- kernels that no context names ---- */
+
+static unsigned
+words_wanted(unsigned flags)
+{
+	return (flags & HAS_FUNCTION ? 1 : 0) + (flags & HAS_SOURCE ? 2 : 0) +
+	       (flags & HAS_POINT ? 2 : 0);
+}
+
+/* The only instruction among the contexts from AT to END: a kernel, if they are below
+ * "<gpu kernel>". 0: there is none, or several. */
+static uint64_t
+find_only(struct hpct_reader *reader, uint64_t at, uint64_t bytes)
+{
+	uint64_t found = 0, end;
+	if (!at || !plumb_hpct_get(reader, &reader->meta, at, bytes, 1))
+		return 0;
+	for (end = at + bytes; end - at >= CONTEXT_BYTES;) {
+		const unsigned char *one = reader->meta.at + at;
+		uint64_t size = CONTEXT_BYTES + 8 * (uint64_t)one[0x17];
+		if (size > end - at || one[0x17] < words_wanted(one[0x14]))
+			return 0; /* it is told when it is read */
+		if (one[0x16] == INSTRUCTION && found)
+			return 0;
+		if (one[0x16] == INSTRUCTION)
+			found = at;
+		at += size;
+	}
+	return found;
+}
+
+/* hpcprof puts the instructions of kernels into a function that is not known, beside the kernels.
+ * So each is in the kernel that its binary says, or in the only one that was launched there. */
+static void
+enter_kernel(struct hpct_reader *reader, const unsigned char *at, struct pending *inner)
+{
+	uint64_t module = 0, offset = 0;
+	struct hpct_place place = { 0 };
+	inner->loose = false;
+	if (find_point(at, &module, &offset))
+		place = plumb_hpct_place(reader, plumb_hpct_module(reader, module), offset);
+	bool known = place.function && place.function->is_kernel;
+	if (!known && inner->only)
+		known = find_point(reader->meta.at + inner->only, &module, &offset);
+	uint32_t frame = known ? kernel_frame(reader, module, offset)
+	                       : plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL,
+	                                           (struct plumb_slice){ NULL, 0 });
+	if (inner->depth >= DEPTH_MAX || frame == PLUMB_NONE)
+		return;
+	inner->context =
+		plumb_builder_context(plumb_trace_builder(reader->trace), inner->context, frame, 0);
+	if (known)
+		inner->kernel = inner->context;
+	inner->depth++;
+}
+
+/* ---- the tree ---- */
 
 static void
 push_children(struct tree *tree, uint64_t at, uint64_t bytes, const struct pending *like)
@@ -246,14 +394,15 @@ read_context(struct tree *tree)
 	if (!at)
 		return;
 	unsigned flags = at[0x14];
-	uint64_t words = at[0x17], wanted = (flags & HAS_FUNCTION ? 1 : 0) +
-	                                    (flags & HAS_SOURCE ? 2 : 0) +
-	                                    (flags & HAS_POINT ? 2 : 0);
+	uint64_t words = at[0x17], module, offset;
 	top->at += CONTEXT_BYTES + 8 * words;
-	if (top->at > top->end || words < wanted) {
+	if (top->at > top->end || words < words_wanted(flags)) {
 		plumb_hpct_fail(reader, &reader->meta, here, "a context is cut short");
 		return;
 	}
+	if (inner.loose)
+		enter_kernel(reader, at, &inner);
+	bool launched = inner.launching;
 	uint32_t frame = frame_of(reader, at, &inner);
 	if (inner.depth >= DEPTH_MAX)
 		tree->too_deep++;
@@ -261,9 +410,20 @@ read_context(struct tree *tree)
 		inner.context = plumb_builder_context(plumb_trace_builder(reader->trace),
 		                                      inner.context, frame, 0);
 		inner.depth++;
+		if (launched &&
+		    plumb_builder_get_frame(plumb_trace_builder(reader->trace), frame)->kind ==
+		            PLUMB_FRAME_KERNEL)
+			inner.kernel = inner.context;
 	}
+	if (inner.launching && !launched)
+		inner.only = find_only(reader, hpct_u64(at + 8), hpct_u64(at));
 	reader->no_memory |= inner.context == PLUMB_NONE;
 	add_context(reader, here, hpct_u32(at + 0x10), &inner);
+	if (find_point(at, &module, &offset) && reader->contexts.count) {
+		struct hpct_context *added = &reader->contexts.items[reader->contexts.count - 1];
+		added->module = plumb_hpct_module(reader, module);
+		added->offset = offset;
+	}
 	inner.parent = reader->contexts.count - 1;
 	push_children(tree, hpct_u64(at + 8), hpct_u64(at), &inner);
 }
@@ -299,7 +459,7 @@ plumb_hpct_tree(struct hpct_reader *reader)
 		if (!entry)
 			break;
 		/* "main thread" is no frame of the program: its contexts are the outermost ones. */
-		struct pending top = { .parent = PLUMB_NONE };
+		struct pending top = { .parent = PLUMB_NONE, .kernel = PLUMB_NONE };
 		add_context(reader, entries + i * size, hpct_u32(entry + 16), &top);
 		top.parent = reader->contexts.count - 1;
 		push_children(&tree, hpct_u64(entry + 8), hpct_u64(entry), &top);
