@@ -34,6 +34,23 @@ has_python(const struct plumb_profile *p)
 	return false;
 }
 
+/* Frames of contexts below kernels, by frame; NULL: none, or no memory. */
+static unsigned char *
+find_below_kernels(const struct plumb_profile *p)
+{
+	unsigned char *found = calloc(p->frames_count + 1u, 1);
+	uint32_t last = 0;
+
+	for (uint32_t c = 1; found && c < p->contexts_count; c++) {
+		const struct plumb_context *context = &p->contexts[c];
+		if (c <= last)
+			found[context->frame] = 1;
+		else if (p->frames[context->frame].kind == PLUMB_FRAME_KERNEL)
+			last = context->last;
+	}
+	return found;
+}
+
 static bool
 makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *user)
 {
@@ -52,6 +69,8 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 		if (is_native(kind))
 			return g->native_lines && g->profile->frames[frame].source_line &&
 			       (!user || user[frame]);
+		if (kind == PLUMB_FRAME_LINE) /* of GPU code, where stalls were sampled */
+			return g->below_kernels && g->below_kernels[frame];
 		return kind == PLUMB_FRAME_PYTHON &&
 		       (g->profile->frames[frame].file != PLUMB_NONE ||
 		        g->profile->frames[frame].line);
@@ -392,6 +411,7 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 	if (!g)
 		return NULL;
 	g->native_lines = by == PLUMB_BY_LINE && !has_python(profile);
+	g->below_kernels = by == PLUMB_BY_LINE ? find_below_kernels(profile) : NULL;
 	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK ||
 	    by == PLUMB_BY_SHAPE) {
 		if (by == PLUMB_BY_SHAPE ? make_shape_rows(g) : make_places(g))
@@ -454,6 +474,7 @@ plumb_grouping_free(struct plumb_grouping *grouping)
 	free(grouping->entry);
 	free(grouping->place);
 	free(grouping->row_of_variant);
+	free(grouping->below_kernels);
 	free(grouping->whole->stats);
 	free(grouping->whole);
 	free(grouping);

@@ -16,7 +16,8 @@ struct plumb_grouping {
 	uint32_t *place; /* by track: its row, if rows say where it happened; else NULL */
 	uint32_t *row_of_variant;
 	bool native_lines; /* no Python: lines are those of the user's native functions */
-	bool places;       /* rows of plumb_grouping_places */
+	unsigned char *below_kernels; /* by frame: it is below a kernel; or NULL */
+	bool places;                  /* rows of plumb_grouping_places */
 	/* The inclusive values that were asked for last, by context: one report asks several times.
 	 * It is not part of what the grouping is, so it changes in constant ones, too. */
 	struct plumb_group_whole {

@@ -26,9 +26,21 @@ static const struct plumb_option options[] = {
 	  .fallback = "launch",
 	  .help = "how GPU spans without a parent get one (Jaeger, OTLP): from the start of their "
 	          "launch, or from the spans that include their own interval" },
+	{ .name = "binaries",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "DIR",
+	  .complete = PLUMB_COMPLETE_FOLDER,
+	  .help = "look in DIR, and in the folders in it, for the GPU binaries that samples are "
+	          "of, such as hpcrun's folder gpubins; plumb why needs them" },
 	{ .name = "summary", .kind = PLUMB_OPTION_FLAG, .help = "print a summary of the profile" },
 	{ 0 },
 };
+
+static void
+print_note(void *own, const char *text)
+{
+	plumb_cli_note(own, "%s", text);
+}
 
 int
 plumb_cmd_import(struct plumb_invocation *invocation)
@@ -36,7 +48,13 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 	const char *output = plumb_options_text(invocation->options, "output");
 	struct plumb_profile profile = { 0 };
 	struct plumb_error error = { 0 };
-	struct plumb_import_options how = { PLUMB_PARENTS_LAUNCH, plumb_demangle };
+	struct plumb_import_options how = {
+		.parents = PLUMB_PARENTS_LAUNCH,
+		.demangle = plumb_demangle,
+		.binaries = plumb_options_text(invocation->options, "binaries"),
+		.note = print_note,
+		.own = invocation,
+	};
 	if (!strcmp(plumb_options_text(invocation->options, "parents"), "inclusion"))
 		how.parents = PLUMB_PARENTS_INCLUSION;
 	if (!output)
@@ -66,6 +84,8 @@ static const char *const examples[] = {
 	"a trace of PyTorch's profiler",
 	"plumb import rank*.json -o job.plumb",
 	"one profile of all ranks",
+	"plumb import hpctoolkit-app-database --binaries hpctoolkit-app-measurements -o app.plumb",
+	"an HPCToolkit database with the GPU code of its samples",
 	"plumb report trace.json.gz",
 	"every other command imports on the fly",
 	NULL,

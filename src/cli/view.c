@@ -10,6 +10,7 @@
 #include "analyze/analyze.h"
 #include "base/output.h"
 #include "cli/cli.h"
+#include "cli/demangle.h"
 #include "cli/load.h"
 #include "serve/serve.h"
 
@@ -168,6 +169,7 @@ show(const struct plumb_invocation *invocation, const struct plumb_serve_file *f
 
 	if (!answers)
 		return plumb_cli_fail(invocation, &error);
+	plumb_answers_demangle(answers, plumb_demangle);
 	result = plumb_options_given(invocation->options, "html") ? write_page(invocation, answers)
 	                                                          : serve(invocation, answers);
 	plumb_answers_free(answers);

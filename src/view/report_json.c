@@ -403,6 +403,8 @@ static void
 write_report(struct plumb_json *json, const struct plumb_report *report,
              const struct values *values)
 {
+	const char *estimate = plumb_profile_metric_estimate(report->profile, report->metric);
+
 	plumb_overview_json_run(report->profile, json);
 	plumb_window_json(report->profile, json);
 	plumb_windows_json(report->profile, json);
@@ -413,6 +415,8 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
 	if (report->why[0])
 		plumb_json_key_text(json, "by_reason", report->why);
+	if (estimate)
+		plumb_json_key_text(json, "estimate", estimate);
 	plumb_json_key_bool(json, "inverted", report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);

@@ -34,6 +34,7 @@
 #include "view/states.h"
 #include "view/tables.h"
 #include "view/timeline.h"
+#include "view/why.h"
 
 /* The standard tables of COUNT profiles. The binary columns of several tables come one after the
  * other. */
@@ -106,7 +107,16 @@ int plumb_view_memory(const struct plumb_profile *profile, const struct plumb_me
                       enum plumb_view_format format, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Why kernels wait. CSV and binary columns have a row for each cause of each stall; JSON also has
+ * the causes by line, accesses, groups and listings. */
+int plumb_view_why(const struct plumb_profile *profile, const struct plumb_why_query *query,
+                   enum plumb_view_format format, FILE *out,
+                   struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
+
+int plumb_why_write(const struct plumb_why *why, enum plumb_view_format format, FILE *out,
+                    struct plumb_error *error) PLUMB_MUST_CHECK;
 
 int plumb_flame_write(struct plumb_flame *flame, const struct plumb_flame_range *range,
                       enum plumb_view_format format, FILE *out,

@@ -295,6 +295,22 @@ check_slot(struct plumb_checks *checks)
 	}
 }
 
+/* May this process administer the system? The driver asks for CAP_SYS_ADMIN, which the root of a
+ * container may lack. */
+static bool
+is_administrator(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned long long effective = 0;
+	char line[256];
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %llx", &effective) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return effective >> 21 & 1;
+}
+
 static void
 check_counters(struct plumb_checks *checks)
 {
@@ -306,18 +322,20 @@ check_counters(struct plumb_checks *checks)
 			break;
 	if (params)
 		fclose(params);
-	if (admin_only == 0 || (admin_only == 1 && geteuid() == 0)) {
+	bool admin = is_administrator();
+	if (admin_only == 0 || (admin_only == 1 && admin)) {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_YES,
 		                "hardware counters can be read by %s",
-		                admin_only == 0 ? "everyone" : "root");
+		                admin_only == 0 ? "everyone" : "administrators, such as you");
 	} else if (admin_only == 1) {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
 		plumb_check_why(
 			checks,
-			"only root may read them (RmProfilingAdminOnly: 1); plumb does not need "
-			"them for kernels, copies and times");
-		plumb_check_remedy(checks, "load the nvidia module with "
-		                           "NVreg_RestrictProfilingToAdminUsers=0");
+			"only administrators may read them (RmProfilingAdminOnly: 1); plumb needs "
+			"them for --stalls, and not for kernels, copies and times");
+		plumb_check_remedy(checks,
+		                   "run as root (a container with --cap-add=SYS_ADMIN), or load "
+		                   "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0");
 	} else {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
 		plumb_check_why(checks,
@@ -344,17 +362,22 @@ check_modes(struct plumb_checks *checks)
 	static const struct {
 		const char *id;
 		enum plumb_gpu_mode mode;
-		const char *needs[4];
+		const char *needs[5];
 	} modes[] = {
 		{ "gpu.mode.activity",
 		  PLUMB_GPU_ACTIVITY,
 		  { "gpu.driver", "gpu.devices", "gpu.cupti", "gpu.slot" } },
+		/* No mode, but an option of that one. */
+		{ "gpu.stalls",
+		  PLUMB_GPU_OFF,
+		  { "gpu.driver", "gpu.devices", "gpu.cupti", "gpu.slot", "gpu.counters" } },
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		const struct plumb_gpu_mode_info *mode = plumb_gpu_mode_of(modes[i].mode);
+		const struct plumb_gpu_mode_info *mode =
+			modes[i].mode == PLUMB_GPU_OFF ? NULL : plumb_gpu_mode_of(modes[i].mode);
 		enum plumb_check_state worst = PLUMB_CHECK_YES;
 		char why[128] = "";
-		for (int k = 0; k < 4 && modes[i].needs[k]; k++) {
+		for (int k = 0; k < 5 && modes[i].needs[k]; k++) {
 			enum plumb_check_state state = state_of(checks, modes[i].needs[k]);
 			size_t used = strlen(why);
 			if (state == PLUMB_CHECK_YES)
@@ -363,8 +386,12 @@ check_modes(struct plumb_checks *checks)
 			         modes[i].needs[k]);
 			worst = worst == PLUMB_CHECK_NO ? worst : state;
 		}
-		plumb_check_add(checks, modes[i].id, worst, "plumb run --gpu=%s: %s", mode->name,
-		                mode->what);
+		if (mode)
+			plumb_check_add(checks, modes[i].id, worst, "plumb run --gpu=%s: %s",
+			                mode->name, mode->what);
+		else
+			plumb_check_add(checks, modes[i].id, worst,
+			                "plumb run --stalls: why GPU warps wait");
 		if (worst != PLUMB_CHECK_YES)
 			plumb_check_why(checks, "see %s", why);
 	}

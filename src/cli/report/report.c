@@ -160,6 +160,7 @@ struct shown {
 	struct plumb_profile whole;
 	struct plumb_profile window; /* of `whole`; its kind is PLUMB_WINDOW_ALL if there is none */
 	bool by_shape;               /* rows are by shape */
+	const char *metric;          /* NULL: the default */
 };
 
 static const struct plumb_profile *
@@ -239,9 +240,17 @@ make_window(const struct plumb_invocation *invocation, struct shown *shown,
 {
 	int code;
 
-	if (!shown->choice.kind ||
+	bool timed =
+		!shown->metric ||
+		plumb_window_has_metric(plumb_profile_metric_find(&shown->whole, shown->metric));
+	if (!shown->choice.kind || (!timed && !shown->chosen) ||
 	    (shown->by_shape && !shown->chosen && !plumb_window_has_variants(&shown->whole)))
 		return 0;
+	if (!timed)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "samples of stalls have no times, so %s is known of the whole "
+		                  "run only; leave out --window and --per-iteration",
+		                  shown->metric);
 	code = plumb_window_profile(&shown->whole, &shown->choice, &shown->window, error);
 	if (code == PLUMB_EEMPTY && !shown->chosen)
 		return 0;
@@ -325,7 +334,7 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		.user_code = plumb_options_text(o, "user-code"),
 		.per_iteration = plumb_options_flag(o, "per-iteration"),
 	};
-	struct shown shown = { 0 };
+	struct shown shown = { .metric = query.metric };
 	struct plumb_error error;
 	int result;
 

@@ -610,6 +610,7 @@ plumb_report_text(const struct plumb_report *report, const struct plumb_profile 
 {
 	struct plumb_metric_info metric;
 	char text[PLUMB_FORMAT_SIZE];
+	const char *estimate;
 	int result = 0;
 
 	fputs("plumb report ", out);
@@ -636,6 +637,9 @@ plumb_report_text(const struct plumb_report *report, const struct plumb_profile 
 	if (metric.meaning)
 		fprintf(out, " (%s)", metric.meaning);
 	fputc('\n', out);
+	estimate = plumb_profile_metric_estimate(report->profile, report->metric);
+	if (estimate)
+		fprintf(out, "%s\n", estimate);
 	print_coverage(report, out);
 	if (report->why[0])
 		fprintf(out, "%s\n", report->why);

@@ -82,6 +82,23 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .choices = "replays|nodes",
 	  .help = "how to time CUDA graphs: each replay as a whole, with its nodes counted, or "
 	          "each node, which makes graphs of short kernels slower" },
+#define X(id, number, name, what) "|" name
+	{ .name = "stalls",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "EXPONENT",
+	  .bare = PLUMB_STALLS_DEFAULT,
+	  .help = "sample where GPU warps stand and why they wait, every 2^EXPONENT cycles (5 to "
+	          "31; 14) of each multiprocessor, for plumb why. Implies --graphs=nodes. Needs "
+	          "permission to read the GPU's counters: see plumb doctor" },
+	{ .name = "stalls-mode",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "MODE",
+	  .fallback = "continuous",
+	  .choices = &("" PLUMB_STALLS_MODES(X))[1],
+	  .help = "continuous: kernels run side by side as always, and samples belong to the code. "
+	          "serialised: one kernel runs at a time, which is slower, and each sample belongs "
+	          "to one launch" },
+#undef X
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",
@@ -285,6 +302,38 @@ check_follow(const char *text, struct plumb_error *error)
 }
 
 static int
+read_stalls(const struct plumb_options *given, struct plumb_run_options *options,
+            struct plumb_error *error)
+{
+	int64_t exponent = plumb_options_number(given, "stalls");
+	const char *mode = plumb_options_text(given, "stalls-mode");
+	if (!plumb_options_given(given, "stalls")) {
+		if (plumb_options_given(given, "stalls-mode"))
+			return plumb_fail(error, PLUMB_EUSAGE,
+			                  "--stalls-mode says how --stalls samples; add --stalls");
+		return 0;
+	}
+	if (exponent < PLUMB_STALLS_LEAST || exponent > PLUMB_STALLS_MOST)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--stalls takes the period as a power of two, 5 to 31 (14 is "
+		                  "every 16384 cycles)");
+	if (options->gpu == PLUMB_GPU_OFF)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--stalls needs records of GPU work; leave out --no-gpu and "
+		                  "--gpu=off");
+	if (options->replays && plumb_options_given(given, "graphs"))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--stalls needs the time of each node of a CUDA graph; leave out "
+		                  "--graphs=replays");
+	options->stalls = (unsigned)exponent;
+	options->replays = false;
+#define X(id, number, name, what) !strcmp(mode, name) ? PLUMB_STALLS_##id:
+	options->stalls_mode = PLUMB_STALLS_MODES(X) PLUMB_STALLS_CONTINUOUS;
+#undef X
+	return 0;
+}
+
+static int
 check_ranges(const struct plumb_options *given, const struct plumb_run_options *options,
              struct plumb_error *error)
 {
@@ -346,6 +395,8 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	if (!code)
 		code = check_follow(follow, error);
 	if (!code)
+		code = read_stalls(given, options, error);
+	if (!code)
 		code = check_ranges(given, options, error);
 	if (!code)
 		code = plumb_run_tools_read(given, options, error);
@@ -376,7 +427,7 @@ set_variable(char ***next, const char *format, ...)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 12 };
+	enum { MOST = 14 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -384,6 +435,9 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	    (!options->cpu_hz || set_variable(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
 	    (!options->events || set_variable(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
 	    (!options->replays || set_variable(&next, PLUMB_ENV_REPLAYS "=1")) &&
+	    (!options->stalls ||
+	     (set_variable(&next, PLUMB_ENV_STALLS "=%u", options->stalls) &&
+	      set_variable(&next, PLUMB_ENV_STALLS_MODE "=%u", options->stalls_mode))) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&
 	    (!options->shapes || set_variable(&next, PLUMB_ENV_SHAPES "=1")) &&

@@ -17,6 +17,8 @@ struct plumb_run_options {
 	long long limit, flush_ms;
 	enum plumb_gpu_mode gpu;
 	bool keep_cupti, memory, shapes, replays, no_command, no_windows;
+	unsigned stalls; /* the period is 2^stalls cycles; 0: no samples of stalls */
+	enum plumb_stalls_mode stalls_mode;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
 	long long pairs;     /* of runs that measure what recording costs; 0: none */

@@ -187,6 +187,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 		{ options->cpu_hz || options->events, "CPU time" },
 		{ options->trace, "spans" },
 		{ options->gpu != PLUMB_GPU_OFF, "GPU work" },
+		{ options->stalls, "stalls" },
 	};
 	size_t used = 0, last = 0;
 	text[0] = '\0';

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/procstat.h"
+#include "region/code.h"
 #include "region/control.h"
 #include "region/copies.h"
 #include "region/reader.h"
@@ -321,6 +322,7 @@ plumb_rundir_remove(const char *path)
 		if (link || is_region_name(entry->d_name) ||
 		    strcmp(entry->d_name, PLUMB_CONTROL_NAME) == 0 ||
 		    strcmp(entry->d_name, PLUMB_COPIES_NAME) == 0 ||
+		    plumb_region_name_ends(entry->d_name, PLUMB_CODE_SUFFIX) ||
 		    plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
