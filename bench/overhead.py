@@ -25,6 +25,9 @@ the same round; the tables give the median over the rounds and a 95 % interval o
     nolog       light with TORCH_TRACE= in the environment: PyTorch writes no log of what it compiles
     nocalls     light without CUPTI's callbacks: GPU work is recorded, but not where it comes from
     trace       … --trace
+    nodes       … --graphs=nodes
+    stalls      … --stalls
+    pcsampling  CUPTI's PC sampling alone, thrown away: the floor of that (bench/stalls_floor.c)
     cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
     cupticalls  the same, with an empty callback for each launch
     nvtx        a tool for NVTX that does nothing (bench/micro_range.c): what libraries do because there is one
@@ -67,10 +70,11 @@ from kinds import KINDS  # noqa: E402
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
          "nowindows": ["--no-windows"], "trace": ["--trace"], "nodes": ["--graphs=nodes"],
+         "stalls": ["--stalls"],
          "lean": ["--mode", "lean"], "nogpu": ["--no-gpu"], "operators": ["--layers", "operator"], "python": ["--layers", "python"],
          "nonvtx": [], "nolog": [], "nocalls": []}  # mode: options
 ENVIRONMENT = {"nolog": {"TORCH_TRACE": ""}, "nocalls": {"PLUMB_CUPTI_CALLBACKS": "0"}}
-PEERS = ["cupti", "cupticalls", "nvtx", "torch", "torchstack", "proton", "protonshadow"]
+PEERS = ["pcsampling", "cupti", "cupticalls", "nvtx", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
 USUAL = ["none", "plumb", "trace", "cupti", "torch", "torchstack", "proton", "protonshadow"]
 ITERATIONS = {"gptsmall": 100, "graph": 200, "gpt124": 20, "llama": 10, "tiny": 300}
@@ -174,8 +178,8 @@ def work(workload, mode, tiny):
               file=reply)
 
 
-def build_floor(folder, python, calls=False):
-    """Compiles cupti_floor.c against the CUPTI that PyTorch has; returns the library's path. `calls`: with callbacks."""
+def build_floor(folder, python, calls=False, source="cupti_floor.c"):
+    """Compiles a floor against the CUPTI that PyTorch has; returns the library's path. `calls`: with callbacks."""
     library = subprocess.run([python, "-c", "import torch;print([l.split()[-1] for l in open("
                               "'/proc/self/maps') if 'libcupti.so' in l][0])"],
                              capture_output=True, text=True).stdout.strip()
@@ -185,7 +189,7 @@ def build_floor(folder, python, calls=False):
                    if os.path.exists(path + "/cupti.h"))
     output = os.path.join(folder, "floor.so")
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", f"-DCALLS={int(calls)}", "-I" + include, "-o", output,
-                    os.path.join(HERE, "cupti_floor.c"), library,
+                    os.path.join(HERE, source), library, "-lpthread",
                     "-Wl,-rpath," + os.path.dirname(library)], check=True)
     return output
 
@@ -215,6 +219,8 @@ class Worker:
         environment = {**os.environ, **ENVIRONMENT.get(mode, {})}
         if mode.startswith("cupti"):
             environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, options.python, mode == "cupticalls")
+        if mode == "pcsampling":
+            environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, options.python, source="stalls_floor.c")
         if mode == "nvtx":
             environment["NVTX_INJECTION64_PATH"] = build_nvtx(self.folder)
         read, write = os.pipe()
