@@ -57,6 +57,7 @@ write_has(const struct plumb_profile *p, struct plumb_json *json)
 	plumb_json_key_bool(json, "iterations", p->spans_count || p->work_count);
 	plumb_json_key_bool(json, "layers", has_layers(p));
 	plumb_json_key_bool(json, "memory", p->memory_count || p->memory_series_count);
+	plumb_json_key_bool(json, "code_samples", p->code_samples_count);
 	plumb_json_key_bool(json, "ranks", plumb_rank_rows_has(p));
 	plumb_json_key_bool(json, "findings", p->findings_count);
 	plumb_json_end(json);

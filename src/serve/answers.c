@@ -347,12 +347,19 @@ plumb_answers_free(struct plumb_answers *answers)
 	while (answers->kept_count)
 		forget_reply(answers, answers->kept_count - 1);
 	plumb_flames_forget(answers, NULL);
+	plumb_whys_forget(answers);
 	for (uint32_t i = 0; i < answers->count; i++)
 		plumb_served_free(answers, &answers->files[i]);
 	free(answers->files);
 	if (answers->wake >= 0)
 		close(answers->wake);
 	free(answers);
+}
+
+void
+plumb_answers_demangle(struct plumb_answers *answers, char *(*demangle)(const char *name))
+{
+	answers->demangle = demangle;
 }
 
 int

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "base/source.h"
 #include "model/window.h"
 #include "serve/job.h"
 #include "serve/query.h"
@@ -30,6 +31,7 @@ struct plumb_served_window {
 #define PLUMB_REMEDY_RUN "plumb run -- PROGRAM"
 #define PLUMB_REMEDY_TRACE "plumb run --trace -- PROGRAM"
 #define PLUMB_REMEDY_RANKS "plumb run -- torchrun --nproc-per-node 2 PROGRAM"
+#define PLUMB_REMEDY_STALLS "plumb run --stalls -- PROGRAM"
 #define PLUMB_REMEDY_MEMORY "plumb run --memory -- PROGRAM"
 
 struct plumb_served_file {
@@ -50,6 +52,13 @@ struct plumb_kept_flame {
 	uint64_t used;
 };
 
+/* What makes a kernel wait is kept for the last kernels that somebody looked at. */
+#define PLUMB_SERVED_WHYS 8
+struct plumb_kept_why {
+	struct plumb_why why; /* of one kernel */
+	uint64_t used;        /* 0: this place is free */
+};
+
 /* Replies are kept, those used last, up to so many bytes. */
 #define PLUMB_REPLIES_BYTES ((size_t)48 << 20)
 #define PLUMB_REPLIES_MOST 256u
@@ -66,6 +75,12 @@ struct plumb_answers {
 	char title[200];
 	uint64_t questions; /* so far */
 	struct plumb_kept_flame flames[PLUMB_SERVED_FLAMES];
+	struct plumb_kept_why whys[PLUMB_SERVED_WHYS];
+	struct plumb_job *slicing;               /* of a kernel; NULL: none is looked at */
+	const struct plumb_profile *sliced_from; /* of which profile, and which kernel */
+	uint32_t sliced;
+	struct plumb_sources *sources;       /* NULL: nobody has asked yet */
+	char *(*demangle)(const char *name); /* or NULL */
 	/* The usual flame graph, while it is made. */
 	struct plumb_job *preparing;          /* NULL: it is not */
 	const struct plumb_profile *prepared; /* of which profile */
@@ -130,6 +145,9 @@ void plumb_served_free(struct plumb_answers *answers, struct plumb_served_file *
 /* Frees the flame graphs that are kept of PROFILE, or are being made; NULL: all. */
 void plumb_flames_forget(struct plumb_answers *answers, const struct plumb_profile *profile);
 
+/* Frees what is kept of kernels. */
+void plumb_whys_forget(struct plumb_answers *answers);
+
 /* ---- the functions of the table ---- */
 int plumb_answer_about(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_overview(struct plumb_question *question, struct plumb_error *error);
@@ -149,6 +167,10 @@ int plumb_answer_frame(struct plumb_question *question, struct plumb_error *erro
 int plumb_answer_memory_devices(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_series(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_memory_holders(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_why(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_why_kernels(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_why_code(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_why_source(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);

@@ -14,6 +14,7 @@
 
 #include "analyze/group.h"
 #include "analyze/iterations.h"
+#include "analyze/kernel_code.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/regular.h"
@@ -34,6 +35,10 @@
 #define DETAILS_MOST 60     /* boxes of a flame graph */
 #define EXPLAINED_MOST 12   /* iterations of a track */
 #define PATH_WIDTH 4000
+#define KERNELS_MOST 8  /* with their causes */
+#define STALLS_MOST 100 /* of a kernel */
+#define CODE_MOST 4000  /* instructions; as answers have them if nobody says how many */
+#define FILES_MOST 6    /* of source of a kernel */
 
 struct entry {
 	char *key;   /* the canonical query, without what a page does not choose by */
@@ -104,7 +109,7 @@ read_text(const struct plumb_reply *reply, const char *key)
 static char *
 write_key(const struct plumb_answer_kind *kind, const char *text, struct plumb_error *error)
 {
-	static const char *const except[] = { "top", "px", NULL };
+	static const char *const except[] = { "top", "px", "first", "count", "near", NULL };
 	struct plumb_query query;
 	char *key = NULL;
 	size_t bytes;
@@ -500,6 +505,65 @@ add_loop(struct onefile *page, const char *number, struct plumb_error *error)
 	return code;
 }
 
+/* Of one kernel: its stalls and causes, and as much of its code and source as a page may hold. */
+static int
+add_kernel(struct onefile *page, const char *number, uint32_t kernel, struct plumb_error *error)
+{
+	char query[120], note[160];
+	struct plumb_reply *reply;
+	uint64_t files;
+	int code;
+
+	snprintf(query, sizeof query, "%s&kernel=%" PRIu32, number, kernel);
+	code = add(page, "why", NULL, error, "%s&top=%d", query, STALLS_MOST);
+	if (!code)
+		code = add(page, "why/code", NULL, error, "%s&hot=1&count=0", query);
+	if (code)
+		return code;
+	reply = plumb_answers_reply(page->answers, "why/code", query);
+	snprintf(note, sizeof note,
+	         "the page holds the %d instructions around the one with most waiting", CODE_MOST);
+	code = add_reply(page, "why/code", query,
+	                 reply && count_rows(reply) == CODE_MOST ? note : NULL, reply, error);
+	reply = code ? NULL : plumb_answers_reply(page->answers, "why/source", query);
+	files = reply ? count_rows(reply) : 0;
+	if (!code)
+		code = add_reply(page, "why/source", query, NULL, reply, error);
+	for (uint32_t f = 0; !code && f < files && f < FILES_MOST; f++)
+		code = add(page, "why/source", NULL, error, "%s&source=%" PRIu32 "&near=1", query,
+		           f);
+	return code;
+}
+
+static int
+add_kernels(struct onefile *page, const struct plumb_served_file *file, const char *number,
+            struct plumb_error *error)
+{
+	struct plumb_kernels found;
+	uint32_t added = 0, left = 0;
+	char note[120];
+	int code = plumb_kernels_find(file->whole, &found, error);
+
+	if (code)
+		return code;
+	for (uint32_t k = 0; !code && k < found.count; k++) {
+		if (!found.items[k].samples)
+			continue;
+		if (added == KERNELS_MOST) {
+			left++;
+			continue;
+		}
+		code = add_kernel(page, number, k, error);
+		added++;
+	}
+	plumb_kernels_free(&found);
+	snprintf(note, sizeof note,
+	         "This page holds the causes of the %" PRIu32 " greatest kernels with samples, "
+	         "not of %" PRIu32 " others.",
+	         added, left);
+	return code ? code : add(page, "why/kernels", left ? note : NULL, error, "%s", number);
+}
+
 static int
 add_window(struct onefile *page, const struct plumb_served_file *file, const char *number,
            const char *window, struct plumb_error *error)
@@ -602,6 +666,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		code = add_memory(page, file, number, error);
 	if (!code)
 		code = add_loop(page, number, error);
+	if (!code && file->whole->code_samples_count)
+		code = add_kernels(page, file, number, error);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

@@ -188,6 +188,36 @@ static const struct plumb_query_key lanes_keys[] = {
 	{ 0 },
 };
 
+#define WHY_KEYS(format_)                                                                          \
+	PLUMB_KEY_FILE, PLUMB_KEY_FORMAT("columns|json|csv", format_),                             \
+	{                                                                                          \
+		"kernel", PLUMB_QUERY_NUMBER                                                       \
+	}
+
+static const struct plumb_query_key why_keys[] = {
+	WHY_KEYS("json"),
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "100" },
+	{ "number", PLUMB_QUERY_NUMBER },
+	{ 0 },
+};
+
+static const struct plumb_query_key why_code_keys[] = {
+	WHY_KEYS("columns"),
+	{ "hot", PLUMB_QUERY_FLAG },
+	{ "first", PLUMB_QUERY_NUMBER },
+	{ "count", PLUMB_QUERY_NUMBER, .fallback = "4000" },
+	{ 0 },
+};
+
+static const struct plumb_query_key why_source_keys[] = {
+	WHY_KEYS("columns"),
+	{ "source", PLUMB_QUERY_NUMBER },
+	{ "near", PLUMB_QUERY_FLAG },
+	{ "first", PLUMB_QUERY_NUMBER },
+	{ "count", PLUMB_QUERY_NUMBER, .fallback = "4000" },
+	{ 0 },
+};
+
 #define RANGE_KEYS                                                                                 \
 	PLUMB_KEY_FILE, PLUMB_KEY_FORMAT("columns|json|csv", "columns"),                           \
 		{ "tracks", PLUMB_QUERY_TEXT }, { "t0", PLUMB_QUERY_REAL, .fallback = "0" },       \
@@ -231,6 +261,11 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	  plumb_answer_memory_series },
 	{ "memory/holders", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, holders_keys,
 	  plumb_answer_memory_holders },
+	{ "why", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_keys, plumb_answer_why },
+	{ "why/kernels", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys, plumb_answer_why_kernels },
+	{ "why/code", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_code_keys, plumb_answer_why_code },
+	{ "why/source", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_source_keys,
+	  plumb_answer_why_source },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,

@@ -37,6 +37,8 @@ struct plumb_answers;
 struct plumb_answers *plumb_answers_new(const struct plumb_serve_file *files, uint32_t count,
                                         uint32_t before, struct plumb_error *error);
 void plumb_answers_free(struct plumb_answers *answers);
+/* How names of GPU code are shown: malloced, or NULL. Without it they stay mangled. */
+void plumb_answers_demangle(struct plumb_answers *answers, char *(*demangle)(const char *name));
 /* What is open, for the title of a page: "train.plumb", "a.plumb, b.plumb". */
 const char *plumb_answers_title(const struct plumb_answers *answers);
 

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from web.browser import PLUMB, ROOT, WEB, recorded
+from web.planted import planted
 
 VSCODE = ROOT / "vscode"
 TRAIN = "programs/hf-train-fault"
@@ -91,11 +92,12 @@ def shows(page, name):
     page.wait_for_selector(f"nav a[aria-current=page]:has-text('{name}')")
 
 
-def test_units(modules, folder, tmp_path):
+def test_units(modules, folder, tmp_path, tmp_path_factory):
     """Also the whole extension, with a stand-in for the editor and a real plumb."""
     subprocess.run(["node", "build.mjs", "--units", tmp_path], cwd=VSCODE, check=True, timeout=60)
     done = subprocess.run(["node", "--test", *tmp_path.glob("*.cjs")], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PLUMB": str(PLUMB), "PROFILE": str(recorded(TRAIN, folder)), "NATIVE": str(recorded("programs/cuda-fault", folder)),
+                               "STALLS": str(planted(tmp_path_factory.mktemp("planted")) / "run.plumb"), "STALLED": str(ROOT / "tests/data/why/stalls.cu"),
                                "CUDA": str(ROOT / "tests/accuracy/programs/stages.cu")})
     assert done.returncode == 0, done.stdout
 

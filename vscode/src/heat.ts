@@ -117,7 +117,7 @@ export class Heat implements vscode.CodeLensProvider, vscode.Disposable {
 		return {
 			range: new vscode.Range(one.line - 1, 0, one.line - 1, 0),
 			// Markdown of a profile would be somebody else's: text only.
-			hoverMessage: new vscode.MarkdownString().appendText(visible(hover)),
+			hoverMessage: (one.causes ?? []).reduce((text, cause) => text.appendText("\n").appendText(visible(cause)), new vscode.MarkdownString().appendText(visible(hover))),
 			renderOptions: { after: { contentText: text } },
 		};
 	}

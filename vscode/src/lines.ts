@@ -30,6 +30,8 @@ export interface LineValue {
 	value: number | null;
 	/** Of the total, 0 to 1; null: unknown. */
 	share: number | null;
+	/** Why it waits, if it is GPU code with samples. */
+	causes?: string[];
 }
 
 const isNative = (row: Row) => row.kind === "native" || row.kind === "inline";

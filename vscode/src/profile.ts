@@ -10,6 +10,7 @@ import { flameOf, literally, stateValue, type ToPage } from "./messages";
 import { openPlace } from "./open";
 import { pageHtml } from "./page";
 import { Plumb } from "./plumb";
+import { causesOf, explained, isStall, together, WAITING, waitingOf, type Why } from "./stalls";
 import type { Values } from "./heat";
 
 export interface Metric {
@@ -25,10 +26,14 @@ interface About {
 	windows: { name: string; main: boolean }[];
 }
 
+const KERNELS_MOST = 8, STALLS_MOST = 200;
+
 export class Profile implements vscode.Disposable {
 	private about: About | null = null;
 	private metric: string | null = null;
 	private window: string | null = null;
+	/** What the page said last. */
+	private said: { metric: string | null; window: string | null } = { metric: null, window: null };
 	private asked = 0;
 	/** To show when the page is there again. */
 	private place: ToPage | null = null;
@@ -69,20 +74,38 @@ export class Profile implements vscode.Disposable {
 	async refresh(): Promise<void> {
 		const number = ++this.asked;
 		this.about ??= await this.plumb.json<About>("about");
-		const metric = this.about.metrics.find((one) => one.name === this.metric) ?? this.about.metrics.find((one) => one.is_default);
+		const { metrics } = this.about, stall = metrics.find((one) => isStall(one.name)), isAll = this.metric === WAITING.name;
+		const metric = (isAll ? stall : metrics.find((one) => one.name === this.metric)) ?? metrics.find((one) => one.is_default);
 		if (!metric) return;
 		const window = this.window ?? this.about.windows.find((one) => one.main)?.name ?? "all";
 		const query = `metric=${encodeURIComponent(metric.name)}&window=${encodeURIComponent(window)}&format=json&top=0`;
 		const rows = (by: string) => this.plumb.json<Report>(`report?by=${by}&${query}`);
-		const [lines, python, native, kernels] = [await rows("line"), await rows("python"), await rows("native"), await rows("kernel")];
+		const found = [await rows("line"), await rows("python"), await rows("native"), await rows("kernel")] as [Report, Report, Report, Report];
+		const total = isAll && stall ? waitingOf(found[3]) : null;
+		const [lines, python, native, kernels] = isAll && stall ? found.map((one) => together(one, total)) as typeof found : found;
+		const causes = isStall(metric.name) ? causesOf(await this.whys()) : new Map<string, string[]>();
 		if (number !== this.asked) return;
-		this.show({ metric: metric.name, words: metric.words, unit: metric.unit, window, lines: new LineIndex(linesOf(lines)),
+		const { name, words, unit } = isAll && stall ? WAITING : metric;
+		this.show({ metric: name, words, unit, window, lines: new LineIndex(explained(linesOf(lines), causes)),
 			functions: new LineIndex([...linesOf(python, false), ...linesOf(native, false)]), kernels: kernelsOf(kernels) });
+	}
+
+	/** Why the greatest kernels with samples wait. */
+	private async whys(): Promise<Why[]> {
+		const { columns, rows } = await this.plumb.json<{ columns: { name: string }[]; rows: unknown[][] }>("why/kernels?format=json");
+		const at = (name: string) => columns.findIndex((one) => one.name === name);
+		const sampled = rows.filter((row) => Number(row[at("samples")]) > 0).slice(0, KERNELS_MOST);
+		const whys: Why[] = [];
+		for (const row of sampled) whys.push(await this.plumb.json<Why>(`why?kernel=${Number(row[at("kernel")])}&top=${STALLS_MOST}`));
+		return whys;
 	}
 
 	/** The page shows another metric or another part of the run: so do the lines. */
 	private async follow(fragment: string): Promise<void> {
 		const metric = stateValue(fragment, "metric"), window = stateValue(fragment, "window");
+		// Another metric may have been chosen in the editor meanwhile: it stays until the page changes its own.
+		if (metric === this.said.metric && window === this.said.window) return;
+		this.said = { metric, window };
 		if (metric === this.metric && window === this.window) return;
 		[this.metric, this.window] = [metric, window];
 		await this.refresh().catch(report);
@@ -90,7 +113,9 @@ export class Profile implements vscode.Disposable {
 
 	async chooseMetric(): Promise<void> {
 		this.about ??= await this.plumb.json<About>("about");
-		const chosen = await vscode.window.showQuickPick(this.about.metrics.filter((one) => one.adds_up).map((one) => ({
+		const metrics = this.about.metrics.filter((one) => one.adds_up), first = metrics.findIndex((one) => isStall(one.name));
+		if (first >= 0) metrics.splice(first, 0, { ...WAITING, adds_up: true, is_default: false });
+		const chosen = await vscode.window.showQuickPick(metrics.map((one) => ({
 			label: one.name, description: one.words, picked: one.name === this.metric,
 		})), { title: "Metric of source lines", matchOnDescription: true });
 		if (!chosen) return;

@@ -11,6 +11,7 @@ import { activate } from "../src/extension";
 import { isInside } from "../src/open";
 
 const PLUMB = process.env["PLUMB"] ?? "", PROFILE = process.env["PROFILE"] ?? "", NATIVE = process.env["NATIVE"] ?? "", CUDA = process.env["CUDA"] ?? "";
+const STALLS = process.env["STALLS"] ?? "", STALLED = process.env["STALLED"] ?? ""; // samples of GPU code, and its source
 const FILE = "/home/me/programs/hf_train.py"; // recorded elsewhere, below programs/
 const text = Array.from({ length: 80 }, (_, line) => (line === 21 ? "def collate(rows):" : "    work()")).join("\n");
 const source = new TextEditor(documentOf(FILE, text)), other = new TextEditor(documentOf("/home/me/other.py", text));
@@ -174,4 +175,18 @@ test("with its panel, plumb ends", async () => {
 	const first = panel;
 	first.close();
 	assert.equal((await ask("about")).status, 0); // plumb has ended
+});
+
+test("waiting GPU code is on its lines, with its causes", async () => {
+	const code = new TextEditor(documentOf(STALLED, readFileSync(STALLED, "utf8")));
+	window.visibleTextEditors.push(code);
+	await open(STALLS);
+	did.answer = "stall";
+	await did.commands.get("plumb.chooseMetric")?.();
+	did.answer = undefined;
+	await until(() => code.decorations.some((one) => one.range.startLine === 24), "the line that waits");
+	const hover = code.decorations.find((one) => one.range.startLine === 24)?.hoverMessage.value ?? "";
+	assert.match(hover, /plumb: stall \(.*: 420 samples?, 100\.0 %/);
+	assert.match(hover, /of the waiting: pointer indirection at stalls\.cu:25/);
+	window.visibleTextEditors.pop();
 });

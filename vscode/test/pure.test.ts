@@ -6,6 +6,7 @@ import { kernelsOf, placeFunctions, placeKernels, plainName } from "../src/funct
 import { commonSuffix, levelOf, LEVELS, LineIndex, linesOf, matchPath, type Report, type Row } from "../src/lines";
 import { flameOf, literally, readMessage, stateValue } from "../src/messages";
 import { pageHtml } from "../src/page";
+import { causesOf, explained, isStall, together, waitingOf, type Why } from "../src/stalls";
 import { amount, percent, visible } from "../src/words";
 
 const row = (file: string | null, line: number | null, sum: number | null, name = "f", kind = "python"): Row =>
@@ -118,4 +119,28 @@ test("the page runs nothing but its own two files", () => {
 	assert.ok(html.includes("default-src 'none'; script-src 'nonce-N0'; style-src https://file.test; img-src data:;"));
 	assert.equal(html.match(/<script/g)?.length, 1);
 	assert.ok(!html.includes("unsafe") && !html.includes("connect-src"));
+});
+
+test("waiting of all classes is one metric, and what is unknown stays unknown", () => {
+	const sums = (values: Record<string, number | null>) => Object.fromEntries(Object.entries(values).map(([name, sum]) => [name, { sum }]));
+	const of = (line: number, values: Record<string, number | null>): Row => ({ ...row("/a/x.cu", line, null), inclusive: sums(values) });
+	const rows = [of(3, { "stall.memory": 60, "stall.fetch": 20, "gpu.time": 9 }), of(4, { "gpu.time": 9 }), of(5, { "stall.memory": null })];
+	assert.equal(waitingOf(report(rows)), 80);
+	assert.equal(waitingOf(report(rows.slice(1))), null);
+	const lines = linesOf(together(report(rows), 160));
+	assert.deepEqual(lines.map((one) => [one.line, one.value, one.share]), [[3, 80, 0.5], [4, null, null], [5, null, null]]);
+	assert.ok(isStall("stall") && isStall("stall.memory") && !isStall("gpu.time") && !isStall("stalled"));
+});
+
+test("a line has the causes of its stalls, the greatest first", () => {
+	const cause = (name: string | null, line: number, samples: number) => ({ name, kind: "data", samples, evidence: null, file: line ? "/a/rows.h" : null, line: line || null, offset: 16 });
+	const why: Why = { kernels: [{ stalls: [
+		{ file: "/a/rows.h", line: 9, offset: 32, inlined: [{ file: "/a/x.cu", line: 3 }], samples: 90, causes: [cause("spill", 8, 30), cause(null, 0, 60)] },
+		{ file: "/a/x.cu", line: 3, offset: 64, samples: 10, causes: [cause("spill", 8, 10)] },
+		{ file: null, line: null, offset: 80, samples: 10, causes: [] }] }] };
+	const causes = causesOf([why]);
+	assert.deepEqual(causes.get("/a/x.cu\0" + "3"), ["60.0 % of the waiting: data", "40.0 % of the waiting: spill at rows.h:8"]);
+	assert.equal(causes.get("/a/rows.h\0" + "9")?.length, 2);
+	const lines = [{ file: "/a/x.cu", line: 3, name: "f", value: 1, share: 1 }, { file: "/a/x.cu", line: 4, name: "f", value: 1, share: 1 }];
+	assert.deepEqual(explained(lines, causes).map((one) => one.causes?.length ?? 0), [2, 0]);
 });

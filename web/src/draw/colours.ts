@@ -75,6 +75,13 @@ export const PARTS: Record<Look, Record<string, string>> = {
 		loop: "#1f7a4a", "other loop": "#12472b", rest: "#726a63" },
 };
 
+/** Why warps wait, by class; the names are those of the answers. */
+export const STALL_CLASSES = ["memory", "shared", "execution", "barrier", "throttle", "fetch", "flush", "other"] as const;
+export const STALLS: Record<Look, string[]> = {
+	light: ["#4d97ea", "#8a63d2", "#2fae66", "#d9488b", "#c98a1b", "#14a3a8", "#8c6d5a", "#a29a96"],
+	dark: ["#5b93e0", "#a58ae6", "#3fae72", "#df6ea3", "#c9993f", "#37a8ab", "#ab8f7d", "#8f8985"],
+};
+
 export function channels(colour: string): [number, number, number] {
 	const value = parseInt(colour.slice(1), 16);
 	return [value >> 16, (value >> 8) & 255, value & 255];

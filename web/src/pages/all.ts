@@ -5,6 +5,7 @@ import "./flame/page";
 import "./timeline/page";
 import "./iterations/page";
 import "./kernels";
+import "./why/page";
 import "./layers/page";
 import "./memory";
 import "./ranks";

@@ -10,6 +10,7 @@ import { Bars } from "../shell/rows";
 import { register } from "../shell/registry";
 import { Filter } from "../shell/filter";
 import { useMarks } from "../shell/marks";
+import { useSampled } from "../shell/sampled";
 import { orderRows, Table, type Cell, type TableColumn } from "../shell/table";
 
 type By = "kernel" | "operator" | "module" | "line" | "python" | "native" | "library";
@@ -38,6 +39,7 @@ function Rows({ report, by }: { report: Report; by: By }) {
 	const app = useApp();
 	const { rows, metric, unit } = report;
 	const marks = useMarks(app.state.values["file"], app.state.values["window"] ?? null);
+	const sampled = useSampled(), isSampled = by === "kernel" && rows.some((row) => sampled(row.name));
 	const sort = app.state.values["sort"] ?? "-self", filter = app.state.values["filter"] ?? "";
 	const most = rows.reduce((max, row) => Math.max(max, row.share ?? 0), 0);
 	const columns: TableColumn[] = useMemo(() => [
@@ -45,7 +47,9 @@ function Rows({ report, by }: { report: Report; by: By }) {
 		{ id: "share", title: "share", isNumber: true, words: (value) => percent(value as number | null), bar: (row) => (rows[row]?.share ?? 0) / (most || 1) },
 		...["self", "total", "count", "mean", "min", "max"].map((id): TableColumn => ({ id, title: id, isNumber: true, unit: id === "count" ? null : unit })),
 		{ id: "place", title: "line of your code", isNumber: false, words: (value) => (value === null ? "unknown" : fileName(visible(String(value)))) },
-	], [report]);
+		...(isSampled ? [{ id: "why", title: "why", isNumber: true, words: (value: Cell) => (value === null ? "no samples" : `${percent(value as number)} waiting`),
+			href: (row: number) => sampled(rows[row]?.name)?.href ?? null }] : []),
+	], [report, isSampled, sampled]);
 	const cell = useMemo(() => (index: number, column: number): Cell => {
 		const row = rows[index];
 		if (!row) return null;
@@ -59,10 +63,14 @@ function Rows({ report, by }: { report: Report; by: By }) {
 			case 5: return self?.mean ?? null;
 			case 6: return self?.min ?? null;
 			case 7: return self?.max ?? null;
+			case 9: {
+				const found = sampled(row.name)?.kernel;
+				return found ? found.waiting / found.samples : null;
+			}
 			default: return row.user_file ? `${row.user_file}${row.user_line ? `:${row.user_line}` : ""}` : null;
 		}
-	}, [report]);
-	const order = useMemo(() => orderRows(rows.length, cell, columns, sort, filter), [report, sort, filter]);
+	}, [report, sampled]);
+	const order = useMemo(() => orderRows(rows.length, cell, columns, sort, filter), [report, sort, filter, columns]);
 	const at = Math.max(2, columns.findIndex((column) => column.id === sort.replace("-", "") && column.isNumber));
 	const values = useMemo(() => order.map((row) => Number(cell(row, at) ?? 0)), [order, at]);
 	const open = (row: number) => {

@@ -108,6 +108,8 @@ interface PageIndex {
 /** What a page in one file holds of answers that are too many to hold all. */
 const HELD: Record<string, string> = {
 	frame: "This page holds the details of the widest boxes and of those with findings only.",
+	why: "This page holds the greatest kernels with samples only.",
+	"why/code": "This page holds the greatest kernels with samples only.",
 	explain: "This page explains the outliers of the outermost loop only.",
 };
 
@@ -119,7 +121,7 @@ class PageSource implements Source {
 	/** The entry of a query. A page has an answer for each view, but not for each width, range or number of rows. */
 	private find(answer: string, query: Query): PageEntry | null {
 		const rest = { ...query };
-		for (const left of [[], ["format"], ["px", "x0", "x1", "t0", "t1"], ["top"], ["search", "kind"]]) {
+		for (const left of [[], ["format"], ["px", "x0", "x1", "t0", "t1"], ["first", "count"], ["top"], ["search", "kind"]]) {
 			for (const key of left) delete rest[key];
 			const found = this.index.answers[canonical(answer, rest)];
 			if (found) return found;

@@ -7,6 +7,8 @@ import type { App } from "../state/app";
 export function placeOf(finding: Finding, app: App, file: string | null = null): [string, string] | null {
 	const window: Record<string, string> = { window: finding.window ?? "all", ...(file === null ? {} : { file }) };
 	const names = finding.evidence["names"];
+	const kernel = finding.evidence["kernel"] ?? finding.frame?.name;
+	if (finding.rule === "stalls" && typeof kernel === "string" && app.about.has["code_samples"]) return [app.link("why", { ...(file === null ? {} : { file }), kernel }), "Show why it waits"];
 	if (finding.context?.length) return [app.link("flame", { ...window, finding: finding.id }), "Show it in the flame graph"];
 	if (Array.isArray(names) && names[0] && typeof (names[0] as { name?: unknown }).name === "string") {
 		return [app.link("kernels", { ...window, filter: (names[0] as { name: string }).name }), "Show the kernels"];

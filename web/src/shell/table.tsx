@@ -14,6 +14,8 @@ export interface TableColumn {
 	isNumber: boolean;
 	/** Words for a cell; otherwise it is shown with its unit. */
 	words?: (value: Cell, row: number) => string;
+	/** Where a cell leads. */
+	href?: (row: number) => string | null;
 	/** A part of 1 that is drawn as a bar behind the number. */
 	bar?: (row: number) => number;
 }
@@ -128,7 +130,7 @@ export function Table(props: TableProps) {
 					{rows.slice(first, last).map((row, index) => (
 						<tr key={row} aria-rowindex={first + index + 2} class={row === props.picked ? "picked" : ""}>
 							{columns.map((column, at) => {
-								const value = cell(row, at), text = cellText(column, value, row);
+								const value = cell(row, at), text = cellText(column, value, row), href = column.href?.(row);
 								const Head = at === 0 ? "th" : "td";
 								return (
 									<Head key={column.id} scope={at === 0 ? "row" : undefined} title={text} class={column.isNumber ? "number" : "words"}>
@@ -136,7 +138,7 @@ export function Table(props: TableProps) {
 										{at === 0 && props.found ? <FindingMark found={props.found(row)} file={props.foundIn ?? null} /> : null}
 										{column.bar ? <span class="bar" style={{ width: `${Math.max(0, Math.min(1, column.bar(row) || 0)) * 100}%` }} /> : null}
 										{at === 0 && onOpen && (props.canOpen?.(row) ?? true) ? <button type="button" class="plain" onClick={() => onOpen(row)}>{text}</button>
-											: <span class={value === null ? "unknown" : ""}>{text}</span>}
+											: href ? <a href={href}>{text}</a> : <span class={value === null ? "unknown" : ""}>{text}</span>}
 									</Head>
 								);
 							})}

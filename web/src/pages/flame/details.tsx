@@ -8,6 +8,7 @@ import { canonical, type Query } from "../../protocol/query";
 import type { FrameDetails, FrameValue, Origin } from "../../protocol/types";
 import { useAnswer, useApp, valueOf } from "../../state/app";
 import { CopyButton, Trouble } from "../../shell/parts";
+import { useSampled } from "../../shell/sampled";
 
 function place(file: string | null | undefined, line: number | null | undefined): string | null {
 	return file ? `${visible(file)}${line ? `:${line}` : ""}` : null;
@@ -30,7 +31,7 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 	const own = place(frame?.file, frame?.line), user = place(frame?.user?.file, frame?.user?.line);
 	// A page in one file does not have the details of every box, but it has those above it.
 	const path = frame ? frame.path : loaded.state === "error" ? pathOf(flame, box) : [];
-	const editor = app.source.editor;
+	const editor = app.source.editor, sampled = useSampled()(frame?.layer === "gpu" || LAYER_NAMES[flame.layer[box] as number] === "GPU" ? frame?.name ?? name : null);
 	const open = (file: string | null | undefined, line: number | null | undefined) => editor && file &&
 		<button type="button" onClick={() => editor.open(file, line ?? null)} aria-label={`Open ${place(file, line)}`}>Open</button>;
 	return (
@@ -41,6 +42,7 @@ export function Details({ flame, box, query, onClose }: { flame: Flame; box: num
 					all; itself {amount(flame.self[box], flame.total.unit)}</p>}
 			{(flame.many[box] as number) > 1 && <p>{(flame.many[box] as number) - 1} narrower boxes beside it are drawn with it. Zoom in to see them.</p>}
 			<p class="row"><CopyButton text={() => name}>Copy name</CopyButton></p>
+			{sampled && <p><a href={sampled.href}>Why it waits</a>: {percent(sampled.kernel.waiting / sampled.kernel.samples)} of its {amount(sampled.kernel.samples, null)} samples are waiting</p>}
 			{own && <p class="place">{own} {open(frame?.file, frame?.line)} <CopyButton text={() => own} label="Copy the place">Copy</CopyButton></p>}
 			{user && user !== own && <p class="place">your code: {user} {open(frame?.user?.file, frame?.user?.line)} <CopyButton text={() => user} label="Copy the line of your code">Copy</CopyButton></p>}
 			{frame?.library && <p class="place">library: {visible(frame.library)}</p>}
