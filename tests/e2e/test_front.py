@@ -289,7 +289,7 @@ def test_options_that_do_not_exist(tmp_path):
     for words, text in ((["report", "--bye", "line"], "did you mean --by?"),
                         (["run", "--cpus", "true"], "did you mean --cpu?"),
                         (["run", "-cpu", "true"], "did you mean --cpu?"),
-                        (["run", "--s", "true"], "did you mean --shapes or --start-after?"),
+                        (["run", "--s", "true"], "did you mean --shapes, --stalls, --stalls-mode or --start-after?"),
                         (["report", "--cpu"], "plumb run has it"),
                         (["version", "x"], "version takes no arguments"),
                         (["nonsense"], 'no verb "nonsense"')):

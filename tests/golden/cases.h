@@ -9,6 +9,7 @@
  *	loader  a DataLoader with more workers than processors, and code that keeps the CPU busy
  *	outside  no GPU; a function that sleeps, and one that calls operators
  *	copies  pageable copies each step, pinned ones beside them, results read, tensors converted
+ *	stalled  a kernel that follows pointers, with samples of its code (stalled.h)
  *
  * Each but `outside` has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms.
  * Included by profiles.h.
@@ -39,6 +40,9 @@ struct the_case {
 	int64_t calls;      /* operators' time in that function */
 	int64_t elsewhere;  /* operators' time on another thread */
 	const char *sleeps; /* in a function of this name, of the standard library; NULL: none */
+	int64_t walk;       /* time of a kernel that follows pointers (stalled.h) */
+	uint64_t walk_waits, walk_other, walk_issues; /* its samples */
+	bool walk_code;                               /* the profile has its machine code */
 };
 
 static const struct the_case case_defaults = {
@@ -62,6 +66,11 @@ static const struct the_case case_defaults = {
 	.looks = 5,
 	.calls = 10 * CASE_MS,
 	.sleeps = "request",
+	.walk = 20 * CASE_MS,
+	.walk_waits = 800,
+	.walk_other = 20,
+	.walk_issues = 150,
+	.walk_code = true,
 };
 static struct the_case the_case;
 

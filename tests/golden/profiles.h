@@ -431,6 +431,7 @@ sample_rude(struct sample *s)
 }
 
 #include "cases.h"
+#include "stalled.h"
 #include "windows.h"
 
 static bool
@@ -447,6 +448,7 @@ sample_make(const char *name, struct plumb_profile *profile)
 		{ "loss", case_loss },         { "loader", case_loader },
 		{ "copies", case_copies },     { "trace", sample_trace },
 		{ "windows", sample_windows }, { "outside", case_outside },
+		{ "stalled", case_stalled },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

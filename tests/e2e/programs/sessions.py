@@ -109,6 +109,28 @@ def gpu_up():
     return gpu()
 
 
+def stalls():
+    """A context that was there before, and a module that is loaded in the first recording."""
+    import ctypes
+    import launcher
+    driver = ctypes.CDLL("libcuda.so.1")
+    launcher.launch(b"before", 55, 0, 0)
+    with open(os.environ["CUBIN"], "rb") as file:
+        image = ctypes.create_string_buffer(file.read())
+    seen = []
+    for number in range(1, 4):
+        with plumb.profile(f"stalls-{number}.plumb", quiet=True, stalls=10) as recording:
+            if number == 1:
+                driver.mock_module_load(image, ctypes.c_size_t(len(image) - 1))
+                driver.mock_stall(b"gather", ctypes.c_uint64(192), b"wait", ctypes.c_uint32(10), ctypes.c_uint32(4))
+            for _ in range(number):
+                launcher.launch(b"gather", 1000, 0, 0)
+        launcher.launch(b"gather", 77, 0, 0)
+        found = {row.fate: row.count for row in recording.result().ledger if row.source == "gpu.stall"}
+        seen.append([found.get(fate) for fate in ("received", "attributed", "unknown_module")])
+    return [*seen, launcher.mock_get(b"pc_enabled"), launcher.mock_get(b"pc_period")]
+
+
 def gpu_modes():
     """Whether GPU work is recorded, in each form that the argument takes."""
     import launcher
