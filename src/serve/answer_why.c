@@ -135,8 +135,8 @@ make_beside(struct plumb_question *question, uint32_t kernel, struct plumb_error
 	return question->later ? 0 : take(answers, make_why(answers), error);
 }
 
-/* The kernel that the query names. NULL: ERROR is filled, or `later` of the question is set and the
- * code is 0. */
+/* The kernel that the query names. NULL with ERROR filled, or with `later` of the question set; its
+ * code is 0 then. */
 static const struct plumb_why *
 find_why(struct plumb_question *question, struct plumb_error *error)
 {
