@@ -385,7 +385,7 @@ test_barrier(void **state)
 		assert_true(stall_at(7)->causes[c].place.insn != 7);
 }
 
-/* The hardware lets warps go on from the barrier. That they wait behind it makes nobody late. */
+/* Warps may go on from the barrier, and wait behind it: nobody is late by that. */
 static void
 test_waiting_at_a_barrier_makes_nobody_late(void **state)
 {
