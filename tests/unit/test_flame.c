@@ -112,7 +112,7 @@ test_down(void **state)
 	      "1 0-800 step (torch.py:7) 80/10\n"
 	      "1 800-1000 step2 (train.py:7) 20/0\n"
 	      "2 0-200 mm 20/20\n"
-	      "2 200-700 mm [backward] 50/50\n"
+	      "2 200-700 mm [backward] 50/50 !64\n"
 	      "2 800-1000 step (torch.py:7) 20/0\n"
 	      "3 800-1000 mm 20/20\n");
 	/* By default, the metric of reports. */
@@ -121,17 +121,17 @@ test_down(void **state)
 	      "1 0-1000 step (torch.py:7) 900/0\n"
 	      "2 0-333 a 300/300\n"
 	      "2 333-444 b 100/100\n"
-	      "2 444-1000 a [backward] 500/500\n");
+	      "2 444-1000 a [backward] 500/500 !64\n");
 	check(&p,
 	      &(struct plumb_flame_query){ .metric = "op.time", .hidden = 1 << PLUMB_FLAME_PYTHON },
 	      "0 0-400 mm 40/40\n"
-	      "0 400-900 mm [backward] 50/50\n");
+	      "0 400-900 mm [backward] 50/50 !64\n");
 	check(&p,
 	      &(struct plumb_flame_query){
 		      .metric = "op.time", .hide = "^/lib/", .hidden = 1 << PLUMB_FLAME_GPU },
 	      "0 0-1000 main (train.py:7) 100/10\n"
 	      "1 0-200 mm 20/20\n"
-	      "1 200-700 mm [backward] 50/50\n"
+	      "1 200-700 mm [backward] 50/50 !64\n"
 	      "1 700-900 step2 (train.py:7) 20/0\n"
 	      "2 700-900 mm 20/20\n");
 	check(&p, &(struct plumb_flame_query){ .metric = "op.time", .apart = true },
@@ -144,7 +144,7 @@ test_down(void **state)
 	      "2 500-1000 step (torch.py:7) 50/0\n"
 	      "3 0-200 mm 20/20\n"
 	      "3 300-500 step (torch.py:7) 20/0\n"
-	      "3 500-1000 mm [backward] 50/50\n"
+	      "3 500-1000 mm [backward] 50/50 !64\n"
 	      "4 300-500 mm 20/20\n");
 	plumb_profile_free(&p);
 }
@@ -199,7 +199,7 @@ test_ranges(void **state)
 	(void)state;
 	make_small(&p);
 	query.range = (struct plumb_flame_range){ .root = 2 }; /* step */
-	check(&p, &query, "0 0-250 mm 20/20\n0 250-875 mm [backward] 50/50\n");
+	check(&p, &query, "0 0-250 mm 20/20\n0 250-875 mm [backward] 50/50 !64\n");
 	query.range = (struct plumb_flame_range){ .x0 = 0.8 };
 	check(&p, &query,
 	      "0 0-1000 main (train.py:7) 100/0\n"
@@ -210,7 +210,7 @@ test_ranges(void **state)
 	check(&p, &query, "1 0-800 step (torch.py:7) 80/10\n2 0-200 mm 20/20\n");
 	/* A pixel is a fourth: mm is narrower, the next one is not. */
 	query.range = (struct plumb_flame_range){ .px = 4, .depth = 2 };
-	check(&p, &query, "2 0-200 mm 20/20\n2 200-700 mm [backward] 50/50\n");
+	check(&p, &query, "2 0-200 mm 20/20\n2 200-700 mm [backward] 50/50 !64\n");
 	query.range = (struct plumb_flame_range){ .px = 1, .depth = 1 };
 	check(&p, &query, "1 0-1000 step (torch.py:7) 100/10 *2\n");
 	plumb_profile_free(&p);
@@ -232,7 +232,7 @@ test_search(void **state)
 	      "1 0-800 step (torch.py:7) 80/10 !10\n"
 	      "1 800-1000 step2 (train.py:7) 20/0 !8\n"
 	      "2 0-200 mm 20/20 !2\n"
-	      "2 200-700 mm [backward] 50/50 !2\n"
+	      "2 200-700 mm [backward] 50/50 !66\n"
 	      "2 800-1000 step (torch.py:7) 20/0 !10\n"
 	      "3 800-1000 mm 20/20 !2\n");
 	flame = plumb_flame_make(&p, &query, &error);

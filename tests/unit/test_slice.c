@@ -508,6 +508,21 @@ test_copies_and_groups(void **state)
 	assert_string_equal(top_of(5)->named->id, "async-depth");
 }
 
+/* An H200 counts the wait for a group of copies at the instruction after DEPBAR. */
+static void
+test_wait_that_is_counted_behind_it(void **state)
+{
+	(void)state;
+	CODE("LDGSTS [R2:2] R4", "NOP >0", "IADD R9 = R9", "WAIT ?0<=1", "BAR", "LDS R5 = [R6] >1",
+	     "FADD R3 = R5 ?1", "EXIT");
+	sample(4, PLUMB_REASON_LONG, 100);
+	sample(6, PLUMB_REASON_LONG, 100);
+	slice_it();
+	check_causes(4, 0);
+	assert_int_equal(top_of(4)->kind, PLUMB_CAUSE_SYNC);
+	assert_int_equal(top_of(4)->place.insn, 0);
+}
+
 static void
 test_occupancy(void **state)
 {
@@ -628,7 +643,7 @@ test_reasons(void **state)
 		{ "InstrFetchStall", PLUMB_REASON_NO_INSTRUCTIONS, PLUMB_STALL_FETCH },
 		{ "DistStall", PLUMB_REASON_FIXED, PLUMB_STALL_EXECUTION },
 		{ "from next year", PLUMB_REASON_OTHER, PLUMB_STALL_OTHER },
-		{ "", PLUMB_REASON_OTHER, PLUMB_STALL_OTHER },
+		{ "", PLUMB_REASON_NOT_SELECTED, PLUMB_STALL_NONE },
 	};
 
 	(void)state;
@@ -671,6 +686,7 @@ main(void)
 		cmocka_unit_test(test_other_kinds),
 		cmocka_unit_test(test_saturated_saves_nothing),
 		cmocka_unit_test(test_copies_and_groups),
+		cmocka_unit_test(test_wait_that_is_counted_behind_it),
 		cmocka_unit_test(test_occupancy),
 		cmocka_unit_test(test_vectorisation),
 		cmocka_unit_test(test_hidden_and_outside),
