@@ -163,17 +163,5 @@ static void add_cases(kit &kit)
 
 int main(int argc, char **argv)
 {
-	if (argc < 3 || argc > 4) {
-		fprintf(stderr, KIT_USAGE, argv[0]);
-		return 2;
-	}
-	kit kit(atoi(argv[1]));
-	add_cases(kit);
-	FILE *out = fopen(argv[2], "w");
-	if (!out) {
-		perror(argv[2]);
-		return 1;
-	}
-	kit.run(argc > 3 ? argv[3] : "", out);
-	return fclose(out) ? 1 : 0;
+	return run_cases(argc, argv, add_cases);
 }

@@ -23,17 +23,7 @@
 #include <string>
 #include <vector>
 
-#include <cuda_runtime.h>
-
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		cudaError_t error_ = (call);                                                       \
-		if (error_ != cudaSuccess) {                                                       \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,                         \
-			        cudaGetErrorString(error_));                                       \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
+#include "check.h"
 
 #define SLOT_COUNT 6
 #define SLOTS(kernel) { kernel<0>, kernel<1>, kernel<2>, kernel<3>, kernel<4>, kernel<5> }
@@ -141,5 +131,24 @@ device_array(size_t count)
 }
 
 #define KIT_USAGE "usage: %s SEED OUTPUT [CASE]\n"
+
+/* A program of cases: PROGRAM SEED OUTPUT [CASE]. ADD adds its cases. */
+static int
+run_cases(int argc, char **argv, void (*add)(kit &))
+{
+	if (argc < 3 || argc > 4) {
+		fprintf(stderr, KIT_USAGE, argv[0]);
+		return 2;
+	}
+	kit kit(atoi(argv[1]));
+	add(kit);
+	FILE *out = fopen(argv[2], "w");
+	if (!out) {
+		perror(argv[2]);
+		return 1;
+	}
+	kit.run(argc > 3 ? argv[3] : "", out);
+	return fclose(out) ? 1 : 0;
+}
 
 #endif

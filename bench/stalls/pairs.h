@@ -21,17 +21,7 @@
 #include <string>
 #include <vector>
 
-#include <cuda_runtime.h>
-
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		cudaError_t error_ = (call);                                                       \
-		if (error_ != cudaSuccess) {                                                       \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,                         \
-			        cudaGetErrorString(error_));                                       \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
+#include "check.h"
 
 struct pair {
 	const char *name;

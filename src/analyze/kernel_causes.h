@@ -38,8 +38,8 @@ int plumb_kernel_causes_make(const struct plumb_kernel_code *code, const struct 
                              struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_kernel_causes_free(struct plumb_kernel_causes *causes);
 
-/* The cause to tell of first: the one with most samples together, but what plumb cannot explain
- * only if nothing else has a fifth of the waiting. NULL: there is none. */
+/* The cause to name first: the one with most samples together. What plumb cannot explain comes
+ * first only if nothing else has a fifth of the waiting. NULL: there is no cause. */
 const struct plumb_kernel_cause *plumb_kernel_causes_lead(const struct plumb_kernel_causes *causes,
                                                           const struct plumb_sliced *slice);
 

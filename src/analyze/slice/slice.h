@@ -124,7 +124,7 @@ struct plumb_slice_input {
 
 enum plumb_cause_kind {
 	PLUMB_CAUSE_DATA,    /* a register, or memory between a store and a load */
-	PLUMB_CAUSE_SYNC,    /* a counter that tells of no register (copies, stores, groups) */
+	PLUMB_CAUSE_SYNC,    /* a counter, but no register: copies, stores, groups */
 	PLUMB_CAUSE_BARRIER, /* the code of the warps that come last */
 	PLUMB_CAUSE_FETCH,
 	PLUMB_CAUSE_THROTTLE,   /* neighbours that use the same unit */

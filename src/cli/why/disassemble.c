@@ -15,7 +15,7 @@
 #define STEP 16
 #define SECONDS_MOST 60 /* of processor time */
 
-/* The path of nvdisasm: in PATH, or in a CUDA toolkit. False: there is none. */
+/* The path of nvdisasm: in PATH, or in a CUDA toolkit. False: it is not installed. */
 static bool
 find_program(char *path, size_t size)
 {

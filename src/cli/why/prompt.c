@@ -94,7 +94,7 @@ list_source(const struct plumb_kernel_code *code, uint32_t *count)
 	return found.items;
 }
 
-/* The source of the kernel, from disk. False: there is none. */
+/* The source of the kernel, from disk. False: it cannot be read. */
 static bool
 print_source(const struct writer *w)
 {

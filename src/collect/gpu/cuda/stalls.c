@@ -400,7 +400,7 @@ read_reasons(struct context *context)
 	return result;
 }
 
-/* After the last fetch, and without samples if DROP. With the claim. */
+/* After the last fetch. With the claim. */
 static void
 switch_off(struct context *context)
 {
