@@ -69,6 +69,7 @@ def test_one_file_has_layers_sandwich_and_hiding(open_page, folder, tmp_path, vi
     for page in pages:
         page.get_by_role("button", name="Python").click()
         until(page, "!location.hash.includes('layers=')")
+        until(page, f"document.querySelector('.summary').innerText === {json.dumps(before[0])}")
         loaded(page)
         page.locator("canvas").focus()
         for _ in range(2):
@@ -82,6 +83,7 @@ def test_one_file_has_layers_sandwich_and_hiding(open_page, folder, tmp_path, vi
     for page in pages:
         page.get_by_role("button", name="again").click()
         until(page, "!location.hash.includes('hide=')")
+        until(page, f"document.querySelector('.summary').innerText === {json.dumps(before[0])}")
         loaded(page)
         page.locator("canvas").focus()
         for _ in range(12):
