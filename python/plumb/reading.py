@@ -22,7 +22,7 @@ __all__ = ["ACCUMULATION", "BACKWARD", "KINDS", "TRUNCATED", "CodeObject", "CpuS
            "Node", "Process", "Profile", "ProfileError", "Row", "Run", "Track", "Value", "Values", "Variant"]
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 5
+NEWEST_SCHEMA = 6
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((

@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#define X(id, number, name) [number] = name,
+const char *const plumb_access_kind_names[PLUMB_ACCESS_KIND_COUNT] = { PLUMB_ACCESS_KINDS(X) };
+const char *const plumb_route_names[PLUMB_ROUTE_COUNT] = { PLUMB_ROUTES(X) };
+const char *const plumb_object_kind_names[PLUMB_OBJECT_KIND_COUNT] = { PLUMB_OBJECT_KINDS(X) };
+#undef X
+
 const char *const plumb_frame_kind_names[PLUMB_FRAME_KIND_COUNT] = {
 #define X(id, number, name) [number] = name,
 	PLUMB_FRAME_KINDS(X)

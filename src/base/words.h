@@ -257,6 +257,78 @@ enum plumb_stalls_mode {
 #define PLUMB_STALLS_MOST 31
 #define PLUMB_STALLS_DEFAULT "14"
 
+/* How closely traffic between devices is looked at (`plumb run --traffic`).
+ * X(identifier, number, name, what it means) */
+#define PLUMB_TRAFFIC_MODES(X)                                                                     \
+	X(CALLS, 1, "calls", "copies and collectives, as the program calls them")                  \
+	X(FULL, 2, "full", "also every access of a kernel to another device's memory")             \
+	X(SAMPLED, 3, "sampled", "the same, of a part of the launches")
+enum plumb_traffic_mode {
+#define X(id, number, name, what) PLUMB_TRAFFIC_##id = number,
+	PLUMB_TRAFFIC_MODES(X)
+#undef X
+};
+
+/* What moved data from one device to another. X(identifier, number, name) */
+#define PLUMB_ACCESS_KINDS(X)                                                                      \
+	X(LOAD, 1, "load")                                                                         \
+	X(STORE, 2, "store")                                                                       \
+	X(ATOMIC, 3, "atomic")                                                                     \
+	X(ASYNC_COPY, 4, "async copy") /* of a thread, into shared memory */                       \
+	X(BULK_LOAD, 5, "bulk load")                                                               \
+	X(BULK_STORE, 6, "bulk store")                                                             \
+	X(BULK_REDUCTION, 7, "bulk reduction")                                                     \
+	X(COPY, 8, "copy")             /* that the host called */                                  \
+	X(COLLECTIVE, 9, "collective") /* logical bytes, as the call says */                       \
+	X(SEND, 10, "send")                                                                        \
+	X(RECEIVE, 11, "receive")
+enum plumb_access_kind {
+#define X(id, number, name) PLUMB_ACCESS_##id = number,
+	PLUMB_ACCESS_KINDS(X)
+#undef X
+		PLUMB_ACCESS_KIND_COUNT
+};
+
+/* Which way it went. X(identifier, number, name) */
+#define PLUMB_ROUTES(X)                                                                            \
+	X(UNKNOWN, 1, "unknown")                                                                   \
+	X(PEER, 2, "peer access")       /* kernels reach the other device's memory */              \
+	X(IPC, 3, "peer access by IPC") /* the same, memory of another process */                  \
+	X(MULTICAST, 4, "multicast")                                                               \
+	X(COPY_ENGINE, 5, "copy engine")                                                           \
+	X(HOST_MEMORY, 6, "host memory") /* pinned, or mapped */                                   \
+	X(MANAGED, 7, "managed memory")                                                            \
+	X(NETWORK, 8, "network")
+enum plumb_route {
+#define X(id, number, name) PLUMB_ROUTE_##id = number,
+	PLUMB_ROUTES(X)
+#undef X
+		PLUMB_ROUTE_COUNT
+};
+
+/* What an object is. X(identifier, number, name) */
+#define PLUMB_OBJECT_KINDS(X)                                                                      \
+	X(DEVICE, 1, "device memory")                                                              \
+	X(POOL, 2, "memory of a pool")                                                             \
+	X(MAPPED, 3, "mapped handle") /* cuMemCreate, cuMemMap */                                  \
+	X(MANAGED, 4, "managed memory")                                                            \
+	X(PINNED, 5, "pinned host memory")                                                         \
+	X(VARIABLE, 6, "variable of a module")                                                     \
+	X(WINDOW, 7, "symmetric window") /* NVSHMEM's and the like */                              \
+	X(TENSOR, 8, "tensor")                                                                     \
+	X(IMPORTED, 9, "memory of another process") /* whose allocation is not known */
+enum plumb_object_kind {
+#define X(id, number, name) PLUMB_OBJECT_##id = number,
+	PLUMB_OBJECT_KINDS(X)
+#undef X
+		PLUMB_OBJECT_KIND_COUNT
+};
+
+/* Indexed by those; [0] is NULL. */
+extern const char *const plumb_access_kind_names[PLUMB_ACCESS_KIND_COUNT];
+extern const char *const plumb_route_names[PLUMB_ROUTE_COUNT];
+extern const char *const plumb_object_kind_names[PLUMB_OBJECT_KIND_COUNT];
+
 /* The ledger: for every source, what was received, attributed, dropped, and why. A source is
  * a stream of things that plumb must not lose in silence.
  * X(identifier, number, name, what one unit is) */
@@ -298,7 +370,11 @@ enum plumb_stalls_mode {
 	X(STALL_SAMPLE, 35, "gpu.stall", "samples of GPU program counters")                        \
 	X(STALL_FETCH, 36, "gpu.stall.fetch", "times that samples of GPU code were fetched")       \
 	X(CODE, 37, "gpu.code", "modules of GPU code that were loaded")                            \
-	X(CODE_FUNCTION, 38, "gpu.function", "functions of GPU code that samples met")
+	X(CODE_FUNCTION, 38, "gpu.function", "functions of GPU code that samples met")             \
+	X(OBJECT, 39, "object", "allocations of objects")                                          \
+	X(ACCESS, 40, "access", "accesses to memory of other devices")                             \
+	X(COLLECTIVE, 41, "collective", "collective operations that the library told")             \
+	X(TRAFFIC_LAUNCH, 42, "traffic.launch", "launches of kernels that may reach other devices")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

@@ -259,11 +259,8 @@ group_of(struct plumb_trace *trace, const struct plumb_trace_item *item)
 	if (!group || (group->name == PLUMB_NONE && group->ranks == PLUMB_NONE))
 		return 0;
 	struct plumb_collective row = {
-		.track = item->span.track,
-		.group = group->name,
-		.ranks = group->ranks,
-		.start_ns = item->span.start_ns,
-		.size = group->size,
+		PLUMB_COLLECTIVE_UNTOLD,     .track = item->span.track,       .group = group->name,
+		.ranks = group->ranks,       .start_ns = item->span.start_ns, .size = group->size,
 		.sequence = group->sequence,
 	};
 	return plumb_builder_collective(trace->builder, &row) < 0 ? plumb_trace_no_memory(trace)

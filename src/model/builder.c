@@ -468,6 +468,14 @@ plumb_builder_window(struct plumb_builder *builder, const struct plumb_window *w
 }
 
 uint32_t
+plumb_builder_object(struct plumb_builder *builder, const struct plumb_object *object)
+{
+	return plumb_builder_row(builder, PLUMB_TABLE_OBJECTS, object)
+	               ? PLUMB_NONE
+	               : builder->profile.objects_count - 1;
+}
+
+uint32_t
 plumb_builder_device(struct plumb_builder *builder, const struct plumb_device *device)
 {
 	return plumb_builder_row(builder, PLUMB_TABLE_DEVICES, device)

@@ -101,6 +101,9 @@ PLUMB_BUILDER_ROW(memory_series, struct plumb_memory_series_bin, MEMORY_SERIES)
 PLUMB_BUILDER_ROW(device_process, struct plumb_device_process, DEVICE_PROCESSES)
 PLUMB_BUILDER_ROW(wait, struct plumb_wait, WAITS)
 PLUMB_BUILDER_ROW(collective, struct plumb_collective, COLLECTIVES)
+PLUMB_BUILDER_ROW(object_range, struct plumb_object_range, OBJECT_RANGES)
+PLUMB_BUILDER_ROW(object_bin, struct plumb_object_bin, OBJECT_BINS)
+PLUMB_BUILDER_ROW(transfer, struct plumb_transfer_row, TRANSFERS)
 PLUMB_BUILDER_ROW(window_stretch, struct plumb_window_stretch, WINDOW_STRETCHES)
 PLUMB_BUILDER_ROW(window_value, struct plumb_window_value, WINDOW_VALUES)
 PLUMB_BUILDER_ROW(window_variant, struct plumb_window_variant, WINDOW_VARIANTS)
@@ -115,6 +118,7 @@ uint32_t plumb_builder_process(struct plumb_builder *builder, const struct plumb
 uint32_t plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track);
 uint32_t plumb_builder_window(struct plumb_builder *builder, const struct plumb_window *window);
 uint32_t plumb_builder_device(struct plumb_builder *builder, const struct plumb_device *device);
+uint32_t plumb_builder_object(struct plumb_builder *builder, const struct plumb_object *object);
 /* For amending a row later; valid until the next row of the kind is added. */
 struct plumb_process *plumb_builder_get_process(struct plumb_builder *builder, uint32_t process);
 struct plumb_device *plumb_builder_get_device(struct plumb_builder *builder, uint32_t device);

@@ -404,9 +404,82 @@ static const struct plumb_row_column waits_columns[] = {
 
 #define ROW struct plumb_collective
 static const struct plumb_row_column collectives_columns[] = {
-	{ ID("track", track, TRACKS) },      { CELL("start_ns", NUMBER, start_ns) },
-	{ CELL("group_name", TEXT, group) }, { CELL("ranks", TEXT, ranks) },
-	{ CELL("size", INT, size) },         { CELL("sequence", INT, sequence) },
+	{ ID_OR_NONE("track", track, TRACKS) },
+	{ CELL("start_ns", NUMBER, start_ns) },
+	{ CELL("group_name", TEXT, group) },
+	{ CELL("ranks", TEXT, ranks) },
+	{ CELL("size", INT, size) },
+	{ CELL("sequence", INT, sequence) },
+	{ ID_OR_NONE("context", context, CONTEXTS), .since = 6 },
+	{ CELL("operation", TEXT, operation), .since = 6 },
+	{ CELL("datatype", TEXT, datatype), .since = 6 },
+	{ CELL("algorithm", TEXT, algorithm), .since = 6 },
+	{ CELL("protocol", TEXT, protocol), .since = 6 },
+	{ CELL("called_ns", INT, called_ns), .since = 6 },
+	{ CELL("end_ns", INT, end_ns), .since = 6 },
+	{ CELL("bytes", INT, bytes), .since = 6 },
+	{ CELL("rank", INT, rank), .since = 6 },
+	{ CELL("peer", INT, peer), .since = 6 },
+	{ CELL("root", INT, root), .since = 6 },
+	{ CELL("channels", INT, channels), .since = 6 },
+};
+#undef ROW
+
+#define ROW struct plumb_object
+static const struct plumb_row_column objects_columns[] = {
+	{ ID_OR_NONE("context", context, CONTEXTS) },
+	{ ID_OR_NONE("process", process, PROCESSES) },
+	{ ID_OR_NONE("device", device, DEVICES) },
+	{ WORD("kind", kind, plumb_object_kind_names) },
+	{ CELL("name", TEXT, name) },
+	{ ID_OR_NONE("within", within, OBJECTS) },
+	{ CELL("allocations", COUNT, allocations) },
+	{ CELL("bytes", NUMBER, bytes) },
+	{ CELL("most_bytes", INT, most) },
+	{ CELL("touched_bytes", INT, touched_bytes) },
+	{ CELL("touchable_bytes", INT, touchable_bytes) },
+};
+#undef ROW
+
+#define ROW struct plumb_object_range
+static const struct plumb_row_column object_ranges_columns[] = {
+	{ ID("object", object, OBJECTS), .order = 1 },
+	{ CELL("address", NUMBER, address), .order = 3 },
+	{ CELL("bytes", AMOUNT, bytes) },
+	{ CELL("start_ns", NUMBER, start_ns), .order = 2 },
+	{ CELL("end_ns", INT, end_ns) },
+};
+#undef ROW
+
+#define ROW struct plumb_object_bin
+static const struct plumb_row_column object_bins_columns[] = {
+	{ ID("object", object, OBJECTS), .key = true, .order = 1 },
+	{ ID_OR_NONE("device", device, DEVICES), .key = true, .order = 2 },
+	{ WORD("kind", kind, plumb_access_kind_names), .key = true, .order = 3 },
+	{ CELL("offset", AMOUNT, offset), .key = true, .order = 4 },
+	{ CELL("width", AMOUNT, width) },
+	{ CELL("accesses", COUNT, accesses) },
+};
+#undef ROW
+
+#define ROW struct plumb_transfer_row
+static const struct plumb_row_column transfers_columns[] = {
+	{ ID_OR_NONE("context", context, CONTEXTS), .order = 1 },
+	{ ID_OR_NONE("process", process, PROCESSES), .order = 2 },
+	{ WORD("kind", kind, plumb_access_kind_names), .order = 3 },
+	{ WORD("route", route, plumb_route_names), .order = 4 },
+	{ ID_OR_NONE("initiator", initiator, DEVICES), .order = 5 },
+	{ CELL("from_device", ID_OR_0, ends.from), .limit = PLUMB_TABLE_DEVICES },
+	{ CELL("to_device", ID_OR_0, ends.to), .limit = PLUMB_TABLE_DEVICES },
+	{ ID_OR_NONE("from_object", from_object, OBJECTS) },
+	{ ID_OR_NONE("to_object", to_object, OBJECTS) },
+	{ ID_OR_NONE("code_function", function, CODE_FUNCTIONS), .order = 6 },
+	{ CELL("offset", INT, offset), .order = 7 },
+	{ CELL("width", INT, width), .order = 8 },
+	{ CELL("accesses", COUNT, accesses) },
+	{ CELL("warps", INT, warps) },
+	{ CELL("bytes", AMOUNT, bytes) },
+	{ CELL("error_bytes", REAL, error_bytes) },
 };
 #undef ROW
 

@@ -366,6 +366,84 @@ struct plumb_collective {
 	uint32_t track, group, ranks; /* strings or PLUMB_NONE */
 	int64_t start_ns;
 	int64_t size, sequence; /* ranks in the group; PLUMB_UNKNOWN */
+	/*
+	 * What the library itself tells (`plumb run --traffic`); else PLUMB_NONE and PLUMB_UNKNOWN.
+	 * Its words: "AllReduce", "Send"; "ncclFloat32"; "RING"; "SIMPLE". BYTES are logical: what
+	 * the call asked for, elements times their size. Without a stream the track is PLUMB_NONE,
+	 * and START_NS is when the call was made.
+	 */
+	uint32_t context; /* of the call */
+	uint32_t operation, datatype, algorithm, protocol;
+	int64_t called_ns, end_ns; /* CALLED_NS on the host; END_NS on the device */
+	int64_t bytes;
+	int64_t rank, peer, root; /* in the group */
+	int64_t channels;
+};
+/* For an initializer: nothing of what the library tells is known. */
+#define PLUMB_COLLECTIVE_UNTOLD                                                                    \
+	.context = PLUMB_NONE, .operation = PLUMB_NONE, .datatype = PLUMB_NONE,                    \
+	.algorithm = PLUMB_NONE, .protocol = PLUMB_NONE, .called_ns = PLUMB_UNKNOWN,               \
+	.end_ns = PLUMB_UNKNOWN, .bytes = PLUMB_UNKNOWN, .rank = PLUMB_UNKNOWN,                    \
+	.peer = PLUMB_UNKNOWN, .root = PLUMB_UNKNOWN, .channels = PLUMB_UNKNOWN
+
+/*
+ * Data of the program: what one call path allocated on one device, put together. Its single
+ * allocations are ranges. A tensor is a part of the segment that its framework allocated: WITHIN.
+ */
+struct plumb_object {
+	uint32_t context; /* of the allocation; PLUMB_NONE: not known */
+	uint32_t process; /* that allocated it */
+	uint32_t device;  /* whose memory it is; PLUMB_NONE: the host's, or not known */
+	uint32_t kind;    /* enum plumb_object_kind */
+	uint32_t name;    /* string: what the program calls it; or PLUMB_NONE */
+	uint32_t within;  /* object, or PLUMB_NONE */
+	uint64_t allocations;
+	int64_t bytes; /* of all of them together */
+	int64_t most;  /* live at once */
+	/* Bytes of its ranges that an access met at least once, of those of TOUCHABLE_BYTES that
+	 * were looked at; PLUMB_UNKNOWN: no access was looked at. */
+	int64_t touched_bytes, touchable_bytes;
+};
+
+/* One allocation of an object. END_NS PLUMB_UNKNOWN: it lived to the end of the recording. */
+struct plumb_object_range {
+	uint32_t object;
+	int64_t address, bytes; /* ADDRESS as a pattern of 64 bits */
+	int64_t start_ns, end_ns;
+};
+
+/* How often the bytes from OFFSET to OFFSET + WIDTH of an object's ranges were accessed by DEVICE.
+ * No row: never. */
+struct plumb_object_bin {
+	uint32_t object;
+	uint32_t device; /* that accessed it */
+	uint32_t kind;   /* enum plumb_access_kind */
+	int64_t offset, width;
+	uint64_t accesses;
+};
+
+/*
+ * Data that went from one device to another, put together: rows differ in everything but the
+ * numbers. INITIATOR is the device whose code or copy engine asked for it; ENDS say which way the
+ * data went, so a load has the initiator in `to`. An atomic counts once, as going to the owner.
+ * Objects are those of the two ends.
+ */
+struct plumb_transfer_row {
+	uint32_t context; /* of the launch, copy or call */
+	uint32_t process;
+	uint32_t kind;      /* enum plumb_access_kind */
+	uint32_t route;     /* enum plumb_route */
+	uint32_t initiator; /* device, or PLUMB_NONE */
+	struct plumb_ends ends;
+	uint32_t from_object, to_object; /* PLUMB_NONE */
+	uint32_t function;               /* code function of an access, or PLUMB_NONE */
+	int64_t offset;                  /* of the instruction; PLUMB_UNKNOWN without a function */
+	int64_t width;                   /* bytes that one lane accesses; PLUMB_UNKNOWN */
+	uint64_t accesses;               /* by lanes; or copies, or calls */
+	int64_t warps;                   /* instructions executed by warps; PLUMB_UNKNOWN */
+	int64_t bytes;
+	/* Standard error of BYTES, if only a part was looked at (--traffic=sampled); 0: exact */
+	double error_bytes;
 };
 
 /* A stretch of the run or several alike, of one process: start-up, a loop, or the rest. */
@@ -478,6 +556,13 @@ struct plumb_run {
 	  .since = 2)                                                                              \
 	T(WAITS, "waits", struct plumb_wait, waits, .since = 3)                                    \
 	T(COLLECTIVES, "collectives", struct plumb_collective, collectives, .since = 3,            \
+	  .may_lack = true)                                                                        \
+	T(OBJECTS, "objects", struct plumb_object, objects, .since = 6, .may_lack = true)          \
+	T(OBJECT_RANGES, "object_ranges", struct plumb_object_range, object_ranges, .since = 6,    \
+	  .may_lack = true)                                                                        \
+	T(OBJECT_BINS, "object_bins", struct plumb_object_bin, object_bins, .since = 6,            \
+	  .may_lack = true)                                                                        \
+	T(TRANSFERS, "transfers", struct plumb_transfer_row, transfers, .since = 6,                \
 	  .may_lack = true)                                                                        \
 	T(WINDOWS, "windows", struct plumb_window, windows, .since = 5)                            \
 	T(WINDOW_STRETCHES, "window_stretches", struct plumb_window_stretch, window_stretches,     \

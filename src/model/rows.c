@@ -297,7 +297,7 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 /* ---- order ---- */
 
 /* At most so many columns say what a table is ordered by. */
-#define ORDERS 6
+#define ORDERS 8
 
 /* The columns by which a table is ordered, the most important first. Two of 4 bytes that follow one
  * another are one key. */

@@ -107,10 +107,10 @@ enum plumb_record_type {
 	PLUMB_RECORD_VARIANT = 3,
 	PLUMB_RECORD_ORIGIN = 4,
 	PLUMB_RECORD_SPAN = 5,
-	PLUMB_RECORD_SAMPLE = 6,   /* of GPU program counters */
-	PLUMB_RECORD_TRANSFER = 7, /* numbered for multi-GPU traffic; not written yet */
-	PLUMB_RECORD_OBJECT = 8,   /* numbered for data objects; not written yet */
-	PLUMB_RECORD_CODE = 9,     /* a mapped code object that native frames lie in */
+	PLUMB_RECORD_SAMPLE = 6, /* of GPU program counters */
+	PLUMB_RECORD_TRANSFER = 7,
+	PLUMB_RECORD_OBJECT = 8,
+	PLUMB_RECORD_CODE = 9, /* a mapped code object that native frames lie in */
 	PLUMB_RECORD_CLOCK = 10,
 	PLUMB_RECORD_PROCESS = 11,
 	PLUMB_RECORD_STRING = 12,
@@ -131,6 +131,9 @@ enum plumb_record_type {
 	PLUMB_RECORD_MEMORY_SERIES = 27,
 	PLUMB_RECORD_GPU_CODE = 28,
 	PLUMB_RECORD_STALLS = 29,
+	PLUMB_RECORD_OBJECT_RANGE = 30,
+	PLUMB_RECORD_OBJECT_BIN = 31,
+	PLUMB_RECORD_COLLECTIVE = 32,
 };
 
 struct plumb_record {
@@ -612,6 +615,78 @@ struct plumb_record_stalls {
 	_Atomic uint64_t dropped, system; /* … and of that, dropped, or in kernels of its own */
 };
 _Static_assert(sizeof(struct plumb_record_stalls) == 56, "stalls");
+
+/* Data of the program: what NODE allocated of one kind on one device. */
+struct plumb_record_object {
+	struct plumb_record head;
+	plumb_id node;    /* 0: not known */
+	uint32_t ordinal; /* of the DEVICE record; UINT32_MAX: the host's memory, or not known */
+	uint32_t kind;    /* enum plumb_object_kind */
+	plumb_id name;    /* string that the program gave it, or 0 */
+	plumb_id within;  /* OBJECT, or 0 */
+	uint32_t pad;
+	_Atomic uint64_t allocations, bytes;
+	_Atomic uint64_t live, most; /* bytes live now, and at most */
+	/* As in struct plumb_object; PLUMB_OBJECT_UNTOUCHED: no access was looked at */
+	_Atomic uint64_t touched, touchable;
+};
+#define PLUMB_OBJECT_UNTOUCHED UINT64_MAX
+_Static_assert(sizeof(struct plumb_record_object) == 80, "object");
+
+/* One allocation of an object. Its KEY identifies memory that several processes share: the hash of
+ * the handle that they pass on, 0 for none. */
+struct plumb_record_object_range {
+	struct plumb_record head;
+	plumb_id object;
+	uint32_t pad;
+	uint64_t address, bytes;
+	uint64_t start;
+	_Atomic uint64_t end; /* 0: still there */
+	uint64_t key;
+};
+_Static_assert(sizeof(struct plumb_record_object_range) == 56, "range of an object");
+
+struct plumb_record_object_bin {
+	struct plumb_record head;
+	plumb_id object;
+	uint32_t ordinal; /* of the DEVICE record that accessed it */
+	uint32_t kind;    /* enum plumb_access_kind */
+	uint32_t pad;
+	uint64_t offset, width;
+	_Atomic uint64_t accesses;
+};
+_Static_assert(sizeof(struct plumb_record_object_bin) == 48, "bin of an object");
+
+/* See struct plumb_transfer_row. Ordinals are of DEVICE records; UINT32_MAX: the host, or not
+ * known, as the ROUTE says. */
+struct plumb_record_transfer {
+	struct plumb_record head;
+	plumb_id node;
+	uint16_t kind;  /* enum plumb_access_kind */
+	uint16_t route; /* enum plumb_route */
+	uint32_t initiator, from, to;
+	plumb_id from_object, to_object; /* OBJECT, or 0 */
+	uint64_t module;                 /* plumb_record_gpu_code.id; 0: no code */
+	plumb_id function;               /* string: mangled; 0: no code */
+	uint32_t width;                  /* bytes of an access; 0: not known */
+	uint64_t offset;                 /* of the instruction in the function */
+	_Atomic uint64_t accesses, warps, bytes;
+	double error; /* standard error of the bytes; 0: exact */
+};
+_Static_assert(sizeof(struct plumb_record_transfer) == 96, "transfer");
+
+/* One operation of a communication library; see struct plumb_collective. Numbers are INT64_MIN
+ * where they are not known. Times are CLOCK_MONOTONIC but START and END, which are the GPU
+ * runtime's as in SPAN; they are 0 where no kernel was found for it. */
+struct plumb_record_collective {
+	struct plumb_record head;
+	plumb_id node, stream;                                    /* 0: not known */
+	plumb_id group, operation, datatype, algorithm, protocol; /* strings, 0: not known */
+	uint32_t pad;
+	uint64_t called, start, end;
+	int64_t bytes, sequence, size, rank, peer, root, channels;
+};
+_Static_assert(sizeof(struct plumb_record_collective) == 120, "collective");
 
 /*
  * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track.

@@ -111,10 +111,6 @@ plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 
 /* The tables that are not tables of rows. */
 static const char other_tables[] =
-	"CREATE TABLE objects(id INTEGER PRIMARY KEY, context INTEGER REFERENCES contexts,"
-	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, kind TEXT,"
-	" name TEXT, bytes INTEGER, start_ns INTEGER, end_ns INTEGER);"
-
 	"CREATE TABLE packed_rows(id INTEGER PRIMARY KEY, source TEXT NOT NULL,"
 	" columns TEXT NOT NULL, count INTEGER NOT NULL, codec TEXT NOT NULL,"
 	" rows BLOB NOT NULL);"

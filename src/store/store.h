@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "model/profile.h"
 
-#define PLUMB_STORE_SCHEMA 5
+#define PLUMB_STORE_SCHEMA 6
 
 /*
  * Writes PROFILE to PATH by way of a temporary file in the same folder that is renamed at the end:
