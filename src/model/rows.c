@@ -297,13 +297,11 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 /* ---- order ---- */
 
 /* At most so many columns say what a table is ordered by. */
-#define ORDERS 8
-
 /* The columns by which a table is ordered, the most important first. Two of 4 bytes that follow one
  * another are one key. */
 struct order {
-	const struct plumb_row_column *columns[ORDERS];
-	int keys, first[ORDERS + 1]; /* which column each key begins with */
+	const struct plumb_row_column *columns[PLUMB_ORDERS_MOST];
+	int keys, first[PLUMB_ORDERS_MOST + 1]; /* which column each key begins with */
 };
 
 static uint64_t

@@ -85,6 +85,8 @@ plumb_row_mapped(const struct plumb_row_map *map, uint32_t id)
 	return id < map->count ? map->ids[id] : PLUMB_NONE;
 }
 
+/* By so many columns a table is ordered at most. */
+#define PLUMB_ORDERS_MOST 8
 /* Puts the rows of a table into its order. 0, or PLUMB_ESYSTEM: no memory. */
 int plumb_row_order(struct plumb_profile *profile, const struct plumb_row_table *table);
 

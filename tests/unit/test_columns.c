@@ -197,7 +197,7 @@ check_table(const struct plumb_row_table *table, uint32_t number)
 		if (table->columns[c].cell == PLUMB_ROW_END)
 			assert_int_equal(times, 1);
 	}
-	assert_true(order <= 6 && keys <= PLUMB_KEYS_MOST);
+	assert_true(order <= PLUMB_ORDERS_MOST && keys <= PLUMB_KEYS_MOST);
 	assert_int_equal(orders, (2u << order) - 2);
 	assert_int_equal(times, table->chunks != NULL);
 	assert_true(!table->chunks || table->columns_count <= PLUMB_CHUNK_COLUMNS);
