@@ -6,6 +6,8 @@
  *	decode --words		lines "ARCHITECTURE LOW HIGH" (hex) from the standard input
  *	decode --time FILE	how fast it decodes
  *	decode --extract FILE	writes each module into a file N.ARCHITECTURE.cubin here
+ *	decode --gaps FILE…	cycles between dependent instructions (gaps.h)
+ *	decode --forms N FILE…	the forms of instructions, with N examples of each (forms.h)
  *
  * A line: offset, opcode, class, guard, registers that are written, those that are read, issue,
  * signals and waits, target, as assembly.
@@ -20,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "forms.h"
+#include "gaps.h"
 #include "isa/isa.h"
 #include "isa/module.h"
 
@@ -197,6 +201,10 @@ main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[1], "--words"))
 		return print_words();
+	if (argc > 3 && !strcmp(argv[1], "--forms"))
+		return forms_print((unsigned)atoi(argv[2]), argv + 3, argc - 3);
+	if (argc > 2 && !strcmp(argv[1], "--gaps"))
+		return gaps_print(argv + 2, argc - 2);
 	int file = argc < 2 ? -1 : open(argv[argc - 1], O_RDONLY | O_CLOEXEC);
 	if (file < 0 || fstat(file, &status) < 0)
 		return 2;

@@ -147,6 +147,53 @@ test_tensor(void **state)
 	assert_int_equal(group.signals[0].order, 1);
 }
 
+/* What waits for groups of matrix multiplications: DEPBAR does, ARRIVE waits for other warps. */
+static void
+test_groups(void **state)
+{
+	/* WARPGROUP.DEPBAR.LE gsb0, 0x2; WARPGROUP.ARRIVE */
+	struct plumb_insn wait = decode("sm_90a", 0x00008000000079c5, 0x10200 | NO_SIGNALS);
+	struct plumb_insn arrive = decode("sm_90a", 0x00000000000079c5, NO_SIGNALS);
+
+	(void)state;
+	assert_int_equal(wait.waits_count, 1);
+	assert_int_equal(wait.waits[0].counters, 1 << 6);
+	assert_int_equal(wait.waits[0].threshold, 2);
+	assert_int_equal(wait.waits[0].parts, PLUMB_SYNC_RESULT);
+	assert_int_equal(wait.class, PLUMB_INSN_WAIT);
+	assert_int_equal(arrive.waits_count, 0);
+}
+
+static void
+test_textures(void **state)
+{
+	/* TEX.LL.DC R9, R6, R8, R6, UR4, 0x0, 2D, 0xb: three of four numbers; level, value */
+	struct plumb_insn tex = decode("sm_90", 0x2000040608067f60, 0x099e4b09 | NO_SIGNALS);
+	/* TEX.SCR.LZ.DC P0, R8, R6, R6, R8, 0x0, 0x60, ARRAY_2D: half of four in each range */
+	struct plumb_insn halves = decode("sm_75", 0xb000600806067b60, 0x00904f08 | NO_SIGNALS);
+	/* SULD.D.BA.2D_ARRAY.128 R8, [R4], UR6, 0x0; SUST.P.3D [R4], R8, UR4, 0x0 */
+	struct plumb_insn load = decode("sm_90", 0x8800060004087f99, 0x081f4d00 | NO_SIGNALS);
+	struct plumb_insn store = decode("sm_90", 0xa000040804007f9b, 0x0810af00 | NO_SIGNALS);
+
+	(void)state;
+	assert_string_equal(tex.opcode, "TEX");
+	assert_int_equal(tex.class, PLUMB_INSN_TEXTURE);
+	check_regs(tex.writes[0], PLUMB_REG_VECTOR, 6, 2, 0);
+	check_regs(tex.writes[1], PLUMB_REG_VECTOR, 9, 1, 0);
+	check_regs(tex.reads[0], PLUMB_REG_VECTOR, 8, 2, 0);
+	check_regs(tex.reads[1], PLUMB_REG_VECTOR, 6, 2, 0);
+	check_regs(tex.reads[2], PLUMB_REG_SCALAR, 4, 2, 0);
+	check_regs(halves.reads[0], PLUMB_REG_VECTOR, 6, 2, 0);
+	check_regs(halves.reads[1], PLUMB_REG_VECTOR, 8, 2, 0);
+	check_regs(halves.writes[2], PLUMB_REG_PREDICATE, 0, 1, 0);
+	assert_int_equal(halves.displacement, 0x60 * 4);
+	check_regs(load.writes[0], PLUMB_REG_VECTOR, 8, 4, 0);
+	check_regs(load.reads[0], PLUMB_REG_VECTOR, 4, 3, 0);
+	assert_int_equal(load.width, 16);
+	check_regs(store.reads[1], PLUMB_REG_VECTOR, 8, 4, PLUMB_REG_DATA);
+	assert_int_equal(store.class, PLUMB_INSN_STORE);
+}
+
 /* @P0 BRA, at 0x60 of a function, to 0x150; and one instruction back on Ampere. */
 static void
 test_branches(void **state)
@@ -221,10 +268,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_load),    cmocka_unit_test(test_store),
-		cmocka_unit_test(test_depbar),  cmocka_unit_test(test_latency),
-		cmocka_unit_test(test_tensor),  cmocka_unit_test(test_branches),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_what_makes_addresses),
+		cmocka_unit_test(test_load),     cmocka_unit_test(test_store),
+		cmocka_unit_test(test_depbar),   cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_tensor),   cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_textures), cmocka_unit_test(test_branches),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_what_makes_addresses),
 		cmocka_unit_test(test_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

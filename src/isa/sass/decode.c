@@ -188,6 +188,10 @@ read_operand(struct decoding *d, const struct plumb_sass_operand *operand)
 		if (form == 1 || form == 4)
 			read_regs(d, PLUMB_REG_VECTOR, 64, width, operand->role);
 		break;
+	case PLUMB_SASS_FORM_H:
+		if (form == 7)
+			read_regs(d, operand->file, operand->at, width, operand->role);
+		break;
 	case PLUMB_SASS_EITHER:
 		read_regs(d, get(d, 67, 1) ? PLUMB_REG_UNIFORM_PREDICATE : PLUMB_REG_PREDICATE,
 		          operand->at, 1, 0);
@@ -271,6 +275,17 @@ read_depbar(struct decoding *d)
 	add_wait(d, get(d, 32, 6), 0);
 	if (get(d, 47, 1))
 		add_wait(d, UINT64_C(1) << get(d, 44, 3), get(d, 38, 6));
+}
+
+/* WARPGROUP.DEPBAR.LE gsb0, 1 waits until at most 1 group of matrix multiplications is left.
+ * WARPGROUP.ARRIVE waits for the other warps, so for no counter. */
+static void
+read_group_wait(struct decoding *d)
+{
+	if (!get(d, 80, 1))
+		return;
+	add_wait(d, UINT64_C(1) << GROUP_COUNTER, get(d, 72, 6));
+	d->insn->waits[d->insn->waits_count - 1].parts = PLUMB_SYNC_RESULT;
 }
 
 /* Runs of bits that are set, as ranges of predicates. */
@@ -427,11 +442,19 @@ read_extra(struct decoding *d)
 		insn->barrier = 0xff;
 		break;
 	case PLUMB_SASS_LARGE:
-		read_memory(d);
+		insn->displacement =
+			(int32_t)get_signed(d, 40, insn->class == PLUMB_INSN_LOAD ? 17 : 19) * 32;
 		insn->width = 32;
 		break;
 	case PLUMB_SASS_COPY:
 		insn->displacement = (int32_t)get_signed(d, 32, 12);
+		break;
+	case PLUMB_SASS_HANDLE:
+		if (d->form == 7 || d->form == 1 || d->form == 4)
+			break;
+		insn->reads_constant = true;
+		insn->constant_bank = get(d, 54, 5);
+		insn->displacement = get(d, 40, 14) * 4;
 		break;
 	case PLUMB_SASS_TARGET:
 		read_target(d, true);
@@ -463,6 +486,9 @@ read_extra(struct decoding *d)
 	case PLUMB_SASS_GROUP:
 		if (get(d, 84, 3) != NO_GROUP)
 			add_signal(d, GROUP_COUNTER, PLUMB_SYNC_RESULT, 1);
+		break;
+	case PLUMB_SASS_GROUP_WAIT:
+		read_group_wait(d);
 		break;
 	case PLUMB_SASS_P2R:
 		add_predicates(d, false);
@@ -520,7 +546,7 @@ varies(const struct decoding *d)
 	}
 }
 
-static const uint8_t access_bytes[8] = { 1, 1, 2, 2, 4, 8, 16, 32 };
+static const uint8_t access_bytes[8] = { 1, 1, 2, 2, 4, 8, 16, 16 };
 
 static void
 read_class(struct decoding *d)

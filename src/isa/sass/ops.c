@@ -31,6 +31,10 @@
 #define BF(n) { PLUMB_SASS_FORM_B, PLUMB_REG_VECTOR, 32, n, PLUMB_REG_FACTOR }
 #define SF(n) { PLUMB_SASS_FORM_S, PLUMB_REG_VECTOR, 32, n, PLUMB_REG_FACTOR }
 #define META { PLUMB_SASS_READS, PLUMB_REG_VECTOR, 40, PLUMB_SASS_SPARSE }
+/* What the two matrices are multiplied by. The pattern of a sparse matrix is beside the first. */
+#define SCALES                                                                                     \
+	{ PLUMB_SASS_READS, PLUMB_REG_VECTOR, 40, PLUMB_SASS_SCALE },                              \
+		{ PLUMB_SASS_READS, PLUMB_REG_VECTOR, 52, 1 }
 #define DATA(n) { PLUMB_SASS_READS, PLUMB_REG_VECTOR, 32, n, PLUMB_REG_DATA }
 #define DATA_C(n) { PLUMB_SASS_READS, PLUMB_REG_VECTOR, 64, n, PLUMB_REG_DATA }
 #define A91(n) { PLUMB_SASS_READS91, PLUMB_REG_VECTOR, 24, n, PLUMB_REG_ADDRESS }
@@ -103,13 +107,36 @@
 	  PLUMB_SASS_VARIES,                                                                       \
 	  PLUMB_SASS_PLAIN,                                                                        \
 	  true,                                                                                    \
-	  { a, UB(2), UC(1), UTM(40, 2), UTM(48, scales), QR(87) },                                \
+	  { a, UB(2), UC(1), UTM(40, 2), UTM(48, W(scales)), QR(87) },                             \
 	  at,                                                                                      \
 	  value }
+/* Textures and surfaces. BOUND: the handle is in a uniform register, or is a constant. */
+#define BOUND (F(2) | F(3) | F(5) | F(7))
+#define UHANDLE(n) { PLUMB_SASS_FORM_H, PLUMB_REG_SCALAR, 40, n }
+#define TEXTURE(number, forms, name, extra, ...)                                                   \
+	OP(number, forms, ALL, name, TEXTURE, NONE, TEXTURE, VARIES, extra, D(W(TEXELS)),          \
+	   { PLUMB_SASS_WRITES, PLUMB_REG_VECTOR, 64, W(TEXELS_HIGH) }, PW(81), __VA_ARGS__)
+#define SURFACE(number, forms, name, class, ...)                                                   \
+	OP(number, forms, ALL, name, class, NONE, TEXTURE, VARIES, HANDLE, __VA_ARGS__)
 #define INT(number, name, extra, ...)                                                              \
 	OP(number, ANY, ALL, name, INTEGER, NONE, INTEGER, FIXED, extra, __VA_ARGS__)
 #define FP32(number, name, ...)                                                                    \
 	OP(number, ANY, ALL, name, FLOAT32, NONE, FLOAT32, FIXED, PLAIN, __VA_ARGS__)
+/* With operands of 16 bits: bit 81. */
+#define MIXED(number, name, ...)                                                                   \
+	{ number,                                                                                  \
+	  ANY,                                                                                     \
+	  FROM(100),                                                                               \
+	  name,                                                                                    \
+	  PLUMB_INSN_FLOAT32,                                                                      \
+	  PLUMB_SPACE_NONE,                                                                        \
+	  PLUMB_PIPE_FLOAT32,                                                                      \
+	  PLUMB_SASS_FIXED,                                                                        \
+	  PLUMB_SASS_PLAIN,                                                                        \
+	  false,                                                                                   \
+	  { __VA_ARGS__ },                                                                         \
+	  81,                                                                                      \
+	  1 }
 #define FP16(number, name, ...)                                                                    \
 	OP(number, ANY, ALL, name, FLOAT16, NONE, FLOAT16, FIXED, PLAIN, __VA_ARGS__)
 #define DP(number, name, ...)                                                                      \
@@ -120,6 +147,7 @@
 	UOP(number, ANY, ALL, name, INTEGER, NONE, UNIFORM, FIXED, PLAIN, __VA_ARGS__)
 
 const struct plumb_sass_op plumb_sass_ops[] = {
+	OP(0x001, ANY, ALL, "PMTRIG", OTHER, NONE, CONTROL, FIXED, PLAIN),
 	OP(0x002, F(2), FROM(100), "MOV", INTEGER, NONE, INTEGER, FIXED, MOVE, D(2), S(2)),
 	INT(0x002, "MOV", MOVE, D(W(WIDE80)), S(W(WIDE80))),
 	INT(0x003, "P2R", P2R, D(1), A(1), S(1)),
@@ -145,8 +173,8 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	INT(0x014, "VABSDIFF", PLAIN, D(1), PW(81), A(1), B(1), C(1)),
 	INT(0x015, "VABSDIFF4", PLAIN, D(1), PW(81), A(1), B(1), C(1)),
 	INT(0x016, "PRMT", PLAIN, D(1), A(1), B(1), C(1)),
-	OP(0x017, ANY, FROM(100), "IMNMX", INTEGER, NONE, INTEGER, FIXED, PLAIN, D(2), PW(81),
-	   PW(84), A(2), S(2), PR(87), PR(77)),
+	OP(0x017, ANY, FROM(100), "IMNMX", INTEGER, NONE, INTEGER, FIXED, PLAIN, D(W(WIDE74)),
+	   PW(81), PW(84), A(W(WIDE74)), S(W(WIDE74)), PR(87), PR(77)),
 	INT(0x017, "IMNMX", PLAIN, D(1), A(1), S(1), PR(87)),
 	INT(0x019, "SHF", SHIFT, D(1), AF(1), B(1), C(1)),
 	INT(0x01a, "SGXT", PLAIN, D(1), A(1), S(1)),
@@ -156,8 +184,10 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	INT(0x01e, "PLOP3", PLAIN, PW(81), PW(84), PR(87), B(1), C(1)),
 	INT(0x01f, "PLOP3", PLAIN, PW(81), PW(84), A(1), B(1), C(1)),
 	FP32(0x020, "FMUL", D(1), A(1), S(1)),
+	MIXED(0x021, "FHADD", D(1), A(1), S(1)),
 	FP32(0x021, "FADD", D(1), A(1), S(1)),
 	FP32(0x022, "FSWZADD", D(1), A(1), RC(1)),
+	MIXED(0x023, "FHFMA", D(1), A(1), B(1), C(1)),
 	FP32(0x023, "FFMA", D(1), A(1), B(1), C(1)),
 	OP(0x024, ANY, ALL, "IMAD", INTEGER, NONE, FLOAT32, FIXED, PRODUCT, D(1), PW(81), AF(1),
 	   BF(1), C(1), PR(87)),
@@ -185,8 +215,8 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	   A(W(WIDE64)), S(W(WIDE64)), PR(87)),
 	OP(0x036, F(4) | F(6) | F(1) | F(5), FROM(90), "VIADD", INTEGER, NONE, INTEGER, FIXED, SUM,
 	   D(1), A(1), S(1)),
-	OP(0x036, F(1), BETWEEN(75, 79), "HMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)),
-	   A(2), RB(2), RC(W(MMA_C))),
+	OP(0x036, F(1), BETWEEN(75, 79), "HMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(2), A(2),
+	   RB(2), RC(2)),
 	OP(0x037, ANY, ALL, "IMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)), A(W(MMA_A)),
 	   RB(W(MMA_B)), RC(W(MMA_C)), META),
 	INT(0x038, "I2I", PLAIN, D(1), S(1)),
@@ -195,11 +225,11 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	OP(0x03b, ANY, ALL, "LDSM", LOAD, SHARED, SHARED, VARIES, MEMORY, D(W(MATRICES)),
 	   OFFSET(32)),
 	OP(0x03c, ANY, ALL, "HMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)), A(W(MMA_A)),
-	   RB(W(MMA_B)), RC(W(MMA_C)), META),
+	   RB(W(MMA_B)), RC(W(MMA_C)), META, QRN(87)),
 	OP(0x03d, ANY, ALL, "BMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)), A(W(MMA_A)),
 	   RB(W(MMA_B)), RC(W(MMA_C))),
 	OP(0x03e, ANY, ALL, "F2FP", CONVERT, NONE, FLOAT16, FIXED, PLAIN, D(1), A(1), B(1), C(1)),
-	OP(0x03f, ANY, ALL, "DMMA", TENSOR, NONE, FLOAT64, FP64, PLAIN, D(W(MMA_C)), A(W(MMA_A)),
+	OP(0x03f, ANY, ALL, "DMMA", TENSOR, NONE, FLOAT64, VARIES, PLAIN, D(W(MMA_C)), A(W(MMA_A)),
 	   RB(W(MMA_B)), RC(W(MMA_C))),
 	FP16(0x040, "HMNMX2", D(1), A(1), S(1), PR(87)),
 	OP(0x043, ANY, ALL, "F2IP", CONVERT, NONE, FLOAT32, FIXED, PLAIN, D(1), A(1), B(1), C(1)),
@@ -209,17 +239,19 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	INT(0x046, "VIADDMNMX", PLAIN, D(1), A(1), B(1), C(1), PR(87)),
 	INT(0x047, "VHMNMX", PLAIN, D(1), A(1), B(1), C(1), PR(87)),
 	INT(0x048, "VIMNMX", PLAIN, D(1), A(1), S(1), PR(87)),
-	OP(0x049, ANY, BETWEEN(100, 119), "FFMA2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2), A(2),
-	   B(2), C(2)),
+	OP(0x049, ANY, BETWEEN(100, 119), "FFMA2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2),
+	   A(W(PAIR_A)), B(W(PAIR_B)), C(W(PAIR_C))),
 	UOP(0x049, ANY, FROM(120), "UVIADD", INTEGER, NONE, UNIFORM, FIXED, PLAIN, UD(1), UA(1),
 	    US(1)),
-	OP(0x04a, ANY, BETWEEN(100, 119), "FMUL2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2), A(2),
-	   S(2)),
+	OP(0x04a, ANY, BETWEEN(100, 119), "FMUL2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2),
+	   A(W(PAIR_A)), S(W(PAIR_B))),
 	UINT(0x04a, "UVIMNMX", UD(1), UA(1), US(1), QR(87)),
-	OP(0x04b, ANY, BETWEEN(100, 119), "FADD2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2), A(2),
-	   S(2)),
+	OP(0x04b, ANY, BETWEEN(100, 119), "FADD2", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(2),
+	   A(W(PAIR_A)), S(W(PAIR_C))),
 	UOP(0x04c, ANY, ALL, "UVIRTCOUNT", OTHER, NONE, UNIFORM, FIXED, PLAIN),
 	UINT(0x04d, "UIABS", UD(1), US(1)),
+	UINT(0x04e, "UI2I", UD(1), US(1)),
+	UINT(0x04f, "UI2IP", UD(1), UA(1), UFB(1), UFC(1)),
 	UINT(0x050, "UFMNMX", UD(1), UA(1), US(1), QR(87)),
 	UINT(0x051, "UFSEL", UD(1), UA(1), US(1), QR(87)),
 	UINT(0x052, "UFSET", UD(1), UA(1), US(1), QR(87)),
@@ -227,13 +259,21 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	UINT(0x054, "UFADD", UD(1), UA(1), UFC(1)),
 	UINT(0x055, "UFFMA", UD(1), UA(1), UFB(1), UFC(1)),
 	UINT(0x056, "UFMUL", UD(1), UA(1), US(1)),
+	UINT(0x059, "UF2IP", UD(1), UA(1), UFB(1), UFC(1)),
 	UINT(0x05a, "UI2F", UD(1), US(1)),
+	UINT(0x05b, "UF2F", UD(1), US(1)),
+	UINT(0x05c, "UF2I", UD(1), US(1)),
+	UINT(0x05d, "UFRND", UD(1), US(1)),
 	UINT(0x05e, "UI2FP", UD(1), US(1)),
 	OP(0x076, ANY, FROM(100), "FMNMX3", FLOAT32, NONE, FLOAT32, FIXED, PLAIN, D(1), A(1), B(1),
 	   C(1), PR(87)),
 	OP(0x077, ANY, FROM(100), "ACQSHMINIT", BARRIER, NONE, CONTROL, VARIES, BARRIER),
 	OP(0x07a, F(1), FROM(89), "QMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)),
-	   A(W(MMA_A)), RB(W(MMA_B)), RC(W(MMA_C)), META),
+	   A(W(MMA_A)), RB(W(MMA_B)), RC(W(MMA_C)), META, QRN(87)),
+	OP(0x07a, F(2), FROM(120), "QMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)),
+	   A(W(MMA_A)), RB(W(MMA_B)), RC(W(MMA_C)), SCALES, QRN(87)),
+	OP(0x07f, F(2), FROM(120), "OMMA", TENSOR, NONE, TENSOR, TENSOR, PLAIN, D(W(MMA_C)),
+	   A(W(MMA_A)), RB(W(MMA_B)), RC(W(MMA_C)), SCALES, QRN(87)),
 	UOP(0x082, F(2), FROM(100), "UMOV", INTEGER, NONE, UNIFORM, FIXED, PLAIN, UD(2)),
 	UINT(0x082, "UMOV", UD(W(WIDE80)), US(W(WIDE80))),
 	UINT(0x083, "UP2UR", UD(1), UA(1), US(1)),
@@ -253,10 +293,14 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	UINT(0x09a, "USGXT", UD(1), UA(1), US(1)),
 	UINT(0x09b, "UBMSK", UD(1), UA(1), US(1)),
 	UINT(0x09c, "UPLOP3", QW(81), QW(84), QR(87), QR(77), QR(68)),
+	UINT(0x09d, "UPLOP3", QW(81), QW(84), QR(87), US(1), QR(68)),
+	UINT(0x09e, "UPLOP3", QW(81), QW(84), QR(87), UFB(1), UFC(1)),
+	UINT(0x09f, "UPLOP3", QW(81), QW(84), UA(1), UFB(1), UFC(1)),
 	UINT(0x0a4, "UIMAD", UD(1), QW(81), UA(1), US(1), UC(1), QR(87)),
 	UINT(0x0a5, "UIMAD", UD(2), QW(81), UA(1), US(1), UC(2), QR(87)),
 	UINT(0x0a6, "UIMAD", UD(1), QW(81), UA(1), US(1), UC(2), QR(87)),
 	UOP(0x0b9, ANY, ALL, "ULDC", LOAD, CONSTANT, UNIFORM, FIXED, CONSTANT, UD(W(ACCESS))),
+	UINT(0x0ba, "UF2FP", UD(1), UA(1), UFB(1), UFC(1)),
 	UOP(0x0bb, ANY, ALL, "ULDC", LOAD, CONSTANT, UNIFORM, FIXED, CONSTANT, UD(W(ACCESS)),
 	    UAA(1)),
 	UINT(0x0bc, "UCLEA", UD(2), QW(81), UA(2), US(1)),
@@ -308,21 +352,42 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	OP(0x150, ANY, ALL, "RET", RETURN, NONE, CONTROL, FIXED, INDIRECT, A(2), PR(87)),
 	OP(0x152, ANY, ALL, "RPCMOV", OTHER, NONE, CONTROL, FIXED, PLAIN, S(1)),
 	OP(0x153, ANY, ALL, "RPCMOV", OTHER, NONE, CONTROL, FIXED, PLAIN, D(1)),
+	OP(0x155, F(7), ALL, "BMOV", RECONVERGE, NONE, CONTROL, VARIES, PLAIN, BW(16)),
 	OP(0x155, ANY, ALL, "BMOV", RECONVERGE, NONE, CONTROL, VARIES, PLAIN, D(1), BR(24)),
+	OP(0x156, F(7), ALL, "BMOV", RECONVERGE, NONE, CONTROL, VARIES, PLAIN, BR(16)),
 	OP(0x156, ANY, ALL, "BMOV", RECONVERGE, NONE, CONTROL, VARIES, PLAIN, BW(24), S(1)),
 	OP(0x157, ANY, ALL, "BMOV", RECONVERGE, NONE, CONTROL, VARIES, PLAIN, BW(24), S(1)),
 	OP(0x158, ANY, ALL, "BRXU", BRANCH, NONE, CONTROL, FIXED, INDIRECT, UA(2), PR(87)),
 	OP(0x15b, ANY, ALL, "KILL", EXIT, NONE, CONTROL, FIXED, PLAIN, PR(87)),
 	OP(0x15c, ANY, ALL, "BPT", OTHER, NONE, CONTROL, FIXED, PLAIN),
 	OP(0x15d, ANY, ALL, "NANOSLEEP", SLEEP, NONE, CONTROL, FIXED, PLAIN, S(1), PR(87)),
-	OP(0x17e, ANY, FROM(89), "LDG", LOAD, GLOBAL, LOCAL_GLOBAL, VARIES, LARGE, D(4),
-	   { PLUMB_SASS_WRITES, PLUMB_REG_VECTOR, 64, 4 }, AA(2), UA91(32, 2), PRN(87)),
+	TEXTURE(0x160, BOUND, "TEX", HANDLE, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND)),
+	        UHANDLE(2)),
+	TEXTURE(0x161, F(1), "TEX", PLAIN, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND))),
+	TEXTURE(0x163, BOUND, "TLD4", HANDLE, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND)),
+	        UHANDLE(2)),
+	TEXTURE(0x164, F(1), "TLD4", PLAIN, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND))),
+	TEXTURE(0x166, BOUND, "TLD", HANDLE, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND)),
+	        UHANDLE(W(FETCH_HANDLE))),
+	TEXTURE(0x167, F(1), "TLD", PLAIN, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND))),
+	TEXTURE(0x169, BOUND, "TMML", HANDLE, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND)),
+	        UHANDLE(2)),
+	TEXTURE(0x16a, F(1), "TMML", PLAIN, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND))),
+	TEXTURE(0x16c, BOUND, "TXD", HANDLE, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND)),
+	        UHANDLE(2)),
+	TEXTURE(0x16d, F(1), "TXD", PLAIN, A(W(TEXTURE_FIRST)), RB(W(TEXTURE_SECOND))),
+	OP(0x16f, BOUND, ALL, "TXQ", TEXTURE, NONE, TEXTURE, VARIES, HANDLE, D(W(TEXELS)),
+	   { PLUMB_SASS_WRITES, PLUMB_REG_VECTOR, 64, W(TEXELS_HIGH) }, A(1), UHANDLE(2)),
+	OP(0x170, F(1), ALL, "TXQ", TEXTURE, NONE, TEXTURE, VARIES, PLAIN, D(W(TEXELS)),
+	   { PLUMB_SASS_WRITES, PLUMB_REG_VECTOR, 64, W(TEXELS_HIGH) }, A(2)),
+	OP(0x17e, ANY, FROM(89), "LDG", LOAD, GLOBAL, LOCAL_GLOBAL, VARIES, LARGE, D(W(LARGE_HIGH)),
+	   { PLUMB_SASS_WRITES, PLUMB_REG_VECTOR, 64, W(LARGE_LOW) }, AA(2), UA91(32, 2), PRN(87)),
 	OP(0x17f, ANY, FROM(89), "STG", STORE, GLOBAL, LOCAL_GLOBAL, VARIES, LARGE, AA(2),
 	   UA91(64, 2), DATA(4), { PLUMB_SASS_READS, PLUMB_REG_VECTOR, 16, 4, PLUMB_REG_DATA }),
 	OP(0x180, ANY, ALL, "LD", LOAD, GENERIC, LOCAL_GLOBAL, VARIES, MEMORY, D(W(ACCESS)),
 	   ADDRESS(32)),
 	OP(0x181, ANY, ALL, "LDG", LOAD, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY, D(W(ACCESS)), PW(81),
-	   ADDRESS(32)),
+	   ADDRESS(32), PRN(64)),
 	OP(0x182, ANY, ALL, "LDC", LOAD, CONSTANT, CONSTANT, VARIES, CONSTANT, D(W(ACCESS)), AA(1)),
 	OP(0x183, ANY, ALL, "LDL", LOAD, LOCAL, LOCAL_GLOBAL, VARIES, MEMORY, D(W(ACCESS)),
 	   OFFSET(32)),
@@ -356,12 +421,32 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	OP(0x18f, ANY, ALL, "CCTL", CACHE, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY, ADDRESS(32)),
 	OP(0x190, ANY, ALL, "CCTLL", CACHE, LOCAL, LOCAL_GLOBAL, VARIES, MEMORY, OFFSET(32)),
 	OP(0x192, ANY, ALL, "MEMBAR", MEMORY_BARRIER, NONE, LOCAL_GLOBAL, VARIES, PLAIN),
+	SURFACE(0x193, BOUND, "SUATOM", ATOMIC, D(W(SURFACE_ATOMIC)), PW(81), A(W(PLACE)),
+	        DATA(W(SURFACE_ATOMIC)), UHANDLE(1)),
+	SURFACE(0x194, F(1), "SUATOM", ATOMIC, D(W(SURFACE_ATOMIC)), PW(81), A(W(PLACE)),
+	        DATA(W(SURFACE_ATOMIC)), RC(1)),
+	SURFACE(0x195, BOUND, "SUATOM", ATOMIC, D(W(SURFACE_ATOMIC)), PW(81), A(W(PLACE)),
+	        DATA(W(SURFACE_PAIR)), UHANDLE(1)),
+	SURFACE(0x196, F(1), "SUATOM", ATOMIC, D(W(SURFACE_ATOMIC)), PW(81), A(W(PLACE)),
+	        DATA(W(SURFACE_PAIR)), RC(1)),
+	SURFACE(0x197, BOUND, "SULD", TEXTURE, D(W(COMPONENTS)), PW(81), A(W(PLACE)), UHANDLE(1)),
+	SURFACE(0x198, F(4), "SULD", TEXTURE, D(W(COMPONENTS)), PW(81), A(W(PLACE)), RC(1)),
+	SURFACE(0x199, BOUND, "SULD", TEXTURE, D(W(ACCESS)), PW(81), A(W(PLACE)), UHANDLE(1)),
+	SURFACE(0x19a, F(4), "SULD", TEXTURE, D(W(ACCESS)), PW(81), A(W(PLACE)), RC(1)),
+	SURFACE(0x19b, BOUND, "SUST", STORE, A(W(PLACE)), DATA(W(COMPONENTS)), UHANDLE(1)),
+	SURFACE(0x19c, F(4), "SUST", STORE, A(W(PLACE)), DATA(W(COMPONENTS)), RC(1)),
+	SURFACE(0x19d, BOUND, "SUST", STORE, A(W(PLACE)), DATA(W(ACCESS)), UHANDLE(1)),
+	SURFACE(0x19e, F(4), "SUST", STORE, A(W(PLACE)), DATA(W(ACCESS)), RC(1)),
+	SURFACE(0x19f, BOUND, "SURED", ATOMIC, A(W(PLACE)), DATA(W(SURFACE_ATOMIC)), UHANDLE(1)),
+	SURFACE(0x1a0, F(1), "SURED", ATOMIC, A(W(PLACE)), DATA(W(SURFACE_ATOMIC)), RC(1)),
 	OP(0x1a1, ANY, ALL, "MATCH", SHUFFLE, NONE, SHARED, VARIES, PLAIN, D(1), PW(81),
 	   A(W(WIDE64))),
 	OP(0x1a2, ANY, FROM(90), "ATOM", ATOMIC, GENERIC, LOCAL_GLOBAL, VARIES, MEMORY,
 	   D(W(ATOMIC_FLOAT)), PW(81), ADDRESS72(64), DATA(W(ATOMIC_FLOAT))),
 	OP(0x1a3, ANY, FROM(90), "ATOMG", ATOMIC, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY,
 	   D(W(ATOMIC_FLOAT)), PW(81), ADDRESS72(64), DATA(W(ATOMIC_FLOAT))),
+	OP(0x1a4, ANY, FROM(90), "LDGMC", LOAD, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY, D(W(ATOMIC)),
+	   AA(2), UA91(64, 2)),
 	OP(0x1a5, ANY, FROM(90), "LDGMC", LOAD, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY,
 	   D(W(ATOMIC_FLOAT)), AA(2), UA91(64, 2)),
 	OP(0x1a6, ANY, ALL, "REDG", ATOMIC, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY, ADDRESS(64),
@@ -375,13 +460,13 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	OP(0x1a9, ANY, ALL, "ATOMG", ATOMIC, GLOBAL, LOCAL_GLOBAL, VARIES, MEMORY,
 	   D(W(ATOMIC_PAIR)), PW(81), ADDRESS72(64), DATA(W(ATOMIC_PAIR)), DATA_C(W(ATOMIC_PAIR))),
 	OP(0x1aa, ANY, ALL, "QSPC", CACHE, GENERIC, LOCAL_GLOBAL, VARIES, MEMORY, D(1), PW(81),
-	   ADDRESS(64)),
+	   ADDRESS(32)),
 	OP(0x1ab, F(2), ALL, "CGAERRBAR", MEMORY_BARRIER, NONE, LOCAL_GLOBAL, VARIES, PLAIN),
 	OP(0x1ab, ANY, ALL, "ERRBAR", MEMORY_BARRIER, NONE, LOCAL_GLOBAL, VARIES, PLAIN),
 	UOP(0x1ac, F(3) | F(5), FROM(100), "LDCU", LOAD, CONSTANT, UNIFORM, VARIES, CONSTANT,
 	    UD(W(ACCESS)), UAA(1)),
 	OP(0x1ae, ANY, FROM(80), "LDGSTS", COPY, GLOBAL, LOCAL_GLOBAL, VARIES, COPY, AD(1), AA(2),
-	   UA91(64, 2), PR(87)),
+	   UA91(64, W(FORM7)), PR(87)),
 	OP(0x1af, ANY, FROM(80), "LDGDEPBAR", OTHER, NONE, LOCAL_GLOBAL, VARIES, PLAIN),
 	OP(0x1b0, ANY, FROM(80), "ARRIVES", BARRIER, SHARED, SHARED, VARIES, SYNCS, OFFSET(64)),
 	OP(0x1b1, F(4), FROM(90), "SYNCS", CACHE, SHARED, SHARED, VARIES, PLAIN, A91(1),
@@ -420,7 +505,8 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	OP(0x1c7, F(4), FROM(90), "UCGABAR_ARV", BARRIER, NONE, CONTROL, VARIES, BARRIER),
 	OP(0x1c7, F(6), FROM(90), "UCGABAR_WAIT", BARRIER, NONE, CONTROL, VARIES, BARRIER),
 	OP(0x1c8, ANY, FROM(90), "USETMAXREG", OTHER, NONE, CONTROL, VARIES, PLAIN, QW(81)),
-	OP(0x1ca, ANY, FROM(100), "UGETNEXTWORKID", OTHER, SHARED, CONTROL, VARIES, PLAIN, UA(2)),
+	UOP(0x1c9, ANY, FROM(90), "USETSHMSZ", OTHER, SHARED, CONTROL, VARIES, PLAIN),
+	UOP(0x1ca, ANY, FROM(100), "UGETNEXTWORKID", OTHER, SHARED, CONTROL, VARIES, PLAIN, UA(2)),
 	UOP(0x1ce, ANY, FROM(90), "ULEPC", INTEGER, NONE, UNIFORM, FIXED, PLAIN, UD(2)),
 	UOP(0x1e3, F(4), FROM(100), "UTCATOMSWS", ATOMIC, NONE, TENSOR, VARIES, PLAIN, UD(1),
 	    UB(1)),
@@ -430,15 +516,15 @@ const struct plumb_sass_op plumb_sass_ops[] = {
 	UOP(0x1e7, ANY, FROM(100), "UTCCP", COPY, SHARED, TENSOR, VARIES, PLAIN, UA(1), UB(2)),
 	UOP(0x1e9, ANY, FROM(100), "UTCBAR", BARRIER, SHARED, TENSOR, VARIES, BARRIER, UA(1),
 	    UC(1)),
-	UTC(F(2), "UTCOMMA", 63, 1, UA(2), 2),
-	UTC(F(2), "UTCHMMA", 72, 0, UA(2), 1),
-	UTC(F(2), "UTCIMMA", 73, 0, UA(2), 1),
-	UTC(F(2), "UTCQMMA", 73, 1, UA(2), 1),
-	UTC(F(4), "UTCHMMA", 72, 0, UA(1), 1),
-	UTC(F(4), "UTCIMMA", 73, 0, UA(1), 1),
-	UTC(F(4), "UTCQMMA", 73, 1, UA(1), 1),
-	UTC(F(6), "UTCQMMA", 0, 0, UA(2), 2),
-	UTC(F(7), "UTCQMMA", 0, 0, UA(1), 2),
+	UTC(F(2), "UTCOMMA", 63, 1, UA(2), PAIR),
+	UTC(F(2), "UTCHMMA", 72, 0, UA(2), MASK),
+	UTC(F(2), "UTCIMMA", 73, 0, UA(2), MASK),
+	UTC(F(2), "UTCQMMA", 73, 1, UA(2), MASK),
+	UTC(F(4), "UTCHMMA", 72, 0, UA(1), MASK),
+	UTC(F(4), "UTCIMMA", 73, 0, UA(1), MASK),
+	UTC(F(4), "UTCQMMA", 73, 1, UA(1), MASK),
+	UTC(F(6), "UTCQMMA", 0, 0, UA(2), PAIR),
+	UTC(F(7), "UTCQMMA", 0, 0, UA(1), PAIR),
 	OP(0x1ed, ANY, FROM(100), "STTM", STORE, NONE, TENSOR, VARIES, PLAIN, RB(W(TMEM)), UCA(1)),
 	OP(0x1ee, ANY, FROM(100), "LDTM", LOAD, NONE, TENSOR, VARIES, PLAIN, D(W(TMEM)), UBA(1)),
 	OP(0x1f0, F(4), BETWEEN(90, 99), "HGMMA", TENSOR, NONE, TENSOR, VARIES, GROUP,

@@ -53,6 +53,7 @@ enum plumb_sass_place {
 	PLUMB_SASS_FORM_UC,
 	PLUMB_SASS_FORM_M,    /* R at 32, but a number in forms that have none there (SHFL) */
 	PLUMB_SASS_FORM_N,    /* R at 64, the same */
+	PLUMB_SASS_FORM_H,    /* UR at AT in form 7, else the handle is a constant */
 	PLUMB_SASS_EITHER,    /* a predicate; bit 67: a uniform one */
 	PLUMB_SASS_INVERTED,  /* a predicate, with its bits inverted */
 	PLUMB_SASS_ADDRESS,   /* R at 24, and UR at AT: global memory */
@@ -74,16 +75,36 @@ enum plumb_sass_width {
 	PLUMB_SASS_MMA_A, /* fragments of a matrix multiplication */
 	PLUMB_SASS_MMA_B,
 	PLUMB_SASS_MMA_C,
-	PLUMB_SASS_SPARSE,    /* one, if the multiplication is sparse */
-	PLUMB_SASS_GROUP_C,   /* of HGMMA and its like */
-	PLUMB_SASS_CLOCK,     /* CS2R */
-	PLUMB_SASS_WIDE64,    /* two if bit 73 is set: 64-bit integers of sm_120 */
-	PLUMB_SASS_WIDE80,    /* two if bit 80 is set */
+	PLUMB_SASS_SPARSE,  /* one, if the multiplication is sparse */
+	PLUMB_SASS_GROUP_C, /* of HGMMA and its like */
+	PLUMB_SASS_CLOCK,   /* CS2R */
+	PLUMB_SASS_WIDE64,  /* two if bit 73 is set: 64-bit integers of sm_120 */
+	PLUMB_SASS_WIDE74,  /* the same of bits 74 and 80 */
+	PLUMB_SASS_WIDE80,
+	PLUMB_SASS_FORM7,     /* two in form 7, or if bit 76 is set */
+	PLUMB_SASS_LARGE_LOW, /* of 256 bits: those that are wanted of each half */
+	PLUMB_SASS_LARGE_HIGH,
+	PLUMB_SASS_PAIR_A, /* two numbers, or one for both: of FFMA2 and its like */
+	PLUMB_SASS_PAIR_B,
+	PLUMB_SASS_PAIR_C,
+	PLUMB_SASS_SCALE,     /* two if the multiplication is sparse */
+	PLUMB_SASS_PAIR,      /* two */
+	PLUMB_SASS_MASK,      /* of UTCHMMA and its like: two if a part of the warps multiplies */
 	PLUMB_SASS_TMEM,      /* LDTM and STTM */
 	PLUMB_SASS_TILE_LOAD, /* place and coordinates of a tensor copy */
 	PLUMB_SASS_TILE_STORE,
 	PLUMB_SASS_TILE_PREFETCH,
 	PLUMB_SASS_BULK, /* where a copy of bytes begins: in global memory, or another */
+	/* Textures: what is read, and the two ranges of what says what and where */
+	PLUMB_SASS_TEXELS,
+	PLUMB_SASS_TEXELS_HIGH,
+	PLUMB_SASS_TEXTURE_FIRST,
+	PLUMB_SASS_TEXTURE_SECOND,
+	PLUMB_SASS_FETCH_HANDLE,
+	PLUMB_SASS_PLACE, /* of a surface */
+	PLUMB_SASS_COMPONENTS,
+	PLUMB_SASS_SURFACE_ATOMIC,
+	PLUMB_SASS_SURFACE_PAIR,
 };
 
 struct plumb_sass_operand {
@@ -101,6 +122,7 @@ enum plumb_sass_extra {
 	PLUMB_SASS_MEMORY,     /* displacement of 24 bits at 40 */
 	PLUMB_SASS_LARGE,      /* accesses of 256 bits */
 	PLUMB_SASS_COPY,       /* LDGSTS */
+	PLUMB_SASS_HANDLE,     /* of a texture or surface: a constant, in form 5 */
 	PLUMB_SASS_TARGET,     /* a branch */
 	PLUMB_SASS_TARGET_OLD, /* a target whose lowest bits are not at 16: BSSY */
 	PLUMB_SASS_INDIRECT,
@@ -155,6 +177,9 @@ unsigned plumb_sass_latency(unsigned architecture, const struct plumb_sass_op *o
 /* How many registers an operand has, by a rule of enum plumb_sass_width. */
 unsigned plumb_sass_count(unsigned architecture, const struct plumb_sass_op *op,
                           const struct plumb_sass_bits *bits, unsigned rule);
+/* The same, by a rule of textures and surfaces. */
+unsigned plumb_sass_texture_count(unsigned architecture, const struct plumb_sass_op *op,
+                                  const struct plumb_sass_bits *bits, unsigned rule);
 
 unsigned plumb_sass_decode(const char *architecture, const void *text, size_t left, uint32_t offset,
                            struct plumb_insn *insn);
