@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores plumb why on the pairs: does the first cause name a line that the fix changes, and is the saving right?"""
-import math
 import os
 import re
 
@@ -9,7 +8,7 @@ import recorded
 from known import PAIRS, marked
 
 NEAR = 1.5  # a predicted saving is right within this factor
-LITTLE = 0.1  # without headroom, plumb may promise at most this part of the time
+LITTLE = 0.1  # without headroom, plumb may promise at most this part of the time, or NEAR times what the "fix" saved
 
 
 def measured(folder):
@@ -49,12 +48,16 @@ def judged(pair, kernels, lines):
     causes of all of them, as a part of the time of all."""
     every = sum(one["gpu_ns"] or one["samples"] for one in kernels)
     first = next(iter(kernels[0]["causes"]), None)
-    saving = 0.0
+    saving = most = 0.0
     for one in kernels:
         cause = next(iter(one["causes"]), None)
-        if cause and cause.get("saving") is not None and (not pair.headroom or is_fix(cause, lines)):
-            saving += cause["saving"] * (one["gpu_ns"] or one["samples"]) / every
+        if cause and cause.get("saving_line") is not None and (not pair.headroom or is_fix(cause, lines)):
+            part = (one["gpu_ns"] or one["samples"]) / every
+            saving += cause["saving_line"] * part
+            fewer = cause.get("saving_fewer_bytes")
+            most += (cause["saving_line"] if fewer is None else fewer) * part
     return {"names_fix": bool(first and is_fix(first, lines)), "kernel": base_of(kernels[0]["mangled"]), "saving": saving,
+            "saving_most": most,
             "cause": first and f"{os.path.basename(first.get('file') or '?')}:{first.get('line')} {first.get('name') or first['kind']}",
             "id": (first or {}).get("id")}
 
@@ -75,15 +78,28 @@ def score(folder, plumb):
             said["answers"] = answers
             said["names_fix"] = figures.mean(one["names_fix"] for one in answers)
             said["predicted_saving"] = figures.mean(one["saving"] for one in answers)
-            said["right_saving"] = right_saving(pair, said["predicted_saving"], said["measured_saving"])
+            said["predicted_most"] = figures.mean(one["saving_most"] for one in answers)
+            said["right_saving"] = right_saving(pair, said["predicted_saving"], said["predicted_most"], said["measured_saving"])
         scores.append(said)
     return scores
 
 
-def right_saving(pair, predicted, actual):
+def right_saving(pair, least, most, actual):
+    """LEAST is what plumb promises; MOST, if the kernel also moves fewer bytes."""
     if not pair.headroom:
-        return predicted <= LITTLE
-    return actual > 0 and predicted > 0 and abs(math.log(predicted / actual)) <= math.log(NEAR)
+        return least <= max(LITTLE, actual * NEAR)
+    return least > 0 and least / NEAR <= actual <= most * NEAR
+
+
+def is_interval(one):
+    """Is the saving right, but only because plumb gives an interval?"""
+    return bool(one.get("right_saving")) and one["predicted_most"] > one["predicted_saving"]
+
+
+def promise(one):
+    """"69 %", or "12 % to 77 %"."""
+    least, most = (f"{100 * one[key]:.0f}" for key in ("predicted_saving", "predicted_most"))
+    return f"{least} %" if least == most else f"{least} % to {most} %"
 
 
 def table(scores):
@@ -94,7 +110,7 @@ def table(scores):
         answers = one.get("answers")
         causes = "; ".join(sorted({str(answer["cause"]) for answer in answers})) if answers else "none"
         on_fix = "–" if not one["headroom"] else f"{100 * one['names_fix']:.0f} %" if answers else "0 %"
-        predicted = f"{100 * one['predicted_saving']:.0f} %" if answers else "unknown"
+        predicted = promise(one) if answers else "unknown"
         wrong = "" if one["equal"] else " (results differ)"
         lines.append(f"| {one['pair']}: {one['fix']}{wrong} | {one['before_ms']:.3f} ms | {one['after_ms']:.3f} ms | "
                      f"{one['speedup']:.2f} | {causes} | {on_fix} | {predicted} | {100 * one['measured_saving']:.0f} % |")
@@ -102,7 +118,8 @@ def table(scores):
     if real:
         named = sum(1 for one in real if one.get("names_fix", 0) > 0.5)
         near = sum(1 for one in real if one.get("right_saving"))
+        interval = sum(1 for one in real if is_interval(one))
         lines.append(f"\nThe first cause is on a line that the fix changes in {named} of {len(real)} pairs. The saving is "
-                     f"within {NEAR} times the measured one in {near} of {len(real)}. Geometric mean of the speed-ups: "
+                     f"within {NEAR} times the measured one in {near} of {len(real)}, in {interval} of them as an interval. Geometric mean of the speed-ups: "
                      f"{figures.geometric_mean(one['speedup'] for one in real):.2f}.")
     return lines

@@ -226,7 +226,8 @@ def goals(scores):
         named, near = (sum(1 for one in real if test(one)) for test in
                        (lambda one: one.get("names_fix", 0) > 0.5, lambda one: one.get("right_saving")))
         found.append(("first cause on a line of the fix", "9 of 10", f"{named} of {len(real)}", named >= 0.9 * len(real)))
-        found.append(("saving within 1.5 times", "10 of 10", f"{near} of {len(real)}", near == len(real)))
+        intervals = sum(1 for one in real if pairs.is_interval(one))
+        found.append(("saving within 1.5 times", "10 of 10", f"{near} of {len(real)}, {intervals} of them as intervals", near == len(real)))
     return found
 
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/peaks.h"
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/vec.h"
@@ -144,8 +145,10 @@ add_cause(struct maker *m, uint32_t stall, uint32_t cause, const uint32_t *items
 	item->together += together_of(m, stall, cause, items);
 	item->stalls++;
 	item->confidence += c->confidence * (double)c->samples;
-	if (!isnan(c->saving))
-		item->saving = (isnan(item->saving) ? 0 : item->saving) + c->saving;
+	if (!isnan(c->saving) && c->samples)
+		item->saving = (isnan(item->saving) ? 0 : item->saving) +
+		               c->saving / (double)c->samples *
+		                       (double)together_of(m, stall, cause, items);
 }
 
 static int
@@ -198,6 +201,108 @@ compare_causes(const void *a, const void *b)
 	return one->cause < two->cause ? -1 : one->cause > two->cause;
 }
 
+/* ---- savings ---- */
+
+#define REACHED 0.9 /* of the peak: what kernels get that only move memory */
+#define CACHED 1.1  /* of the peak: more than that cannot come from memory */
+
+static void
+find_memory(const struct plumb_kernel_code *code, const struct plumb_sliced *slice,
+            struct plumb_kernel_memory *memory)
+{
+	const struct plumb_profile *p = code->profile;
+	const struct plumb_slice_launch *launch = &code->input.launch;
+	double warps = (double)launch->blocks * ((launch->threads + 31) / 32);
+	uint32_t device = code->kernel->device;
+	const struct plumb_peak *peak =
+		device < p->devices_count ? plumb_peak_of(plumb_text(p, p->devices[device].name))
+					  : NULL;
+
+	*memory = (struct plumb_kernel_memory){ NAN, NAN, NAN, NAN };
+	if (peak && peak->terabytes > 0)
+		memory->peak = peak->terabytes * 1e12;
+	if (warps > 0)
+		memory->rate = slice->warp_bytes * warps / (code->launch_ns / 1e9);
+	memory->part = memory->rate / memory->peak;
+	if (memory->part > CACHED)
+		memory->rate = memory->part = NAN;
+	memory->headroom = isnan(memory->part) ? NAN : fmax(0, 1 - memory->part / REACHED);
+}
+
+/* The line of a cause; 0: unknown. */
+static uint32_t
+line_of(const struct maker *m, const struct plumb_stall_cause *c)
+{
+	return c->has_place ? m->code->lines[c->place.function][c->place.insn] : 0;
+}
+
+/* What one line saves of stall S: all samples of its own causes, and of those that they cannot be
+ * told apart from. CAUSE is the first one at this line, or the rest are told of already: 0. */
+static double
+saving_of_line(const struct maker *m, const struct plumb_stall *s, uint32_t cause)
+{
+	uint32_t line = line_of(m, &s->causes[cause]), group = 0;
+	double sum = 0, most = 0;
+	uint64_t together = 0;
+
+	for (uint32_t i = 0; i < s->cause_count; i++) {
+		const struct plumb_stall_cause *c = &s->causes[i];
+
+		if (line_of(m, c) != line)
+			continue;
+		if (i < cause)
+			return 0;
+		if (isnan(c->saving) || !c->samples)
+			continue;
+		if (!c->ambiguity)
+			sum += c->saving;
+		else if (c->saving / (double)c->samples > most)
+			most = c->saving / (double)c->samples;
+		group |= c->ambiguity;
+	}
+	for (uint32_t i = 0; group && i < s->cause_count; i++)
+		together += s->causes[i].ambiguity ? s->causes[i].samples : 0;
+	return sum + most * (double)together;
+}
+
+static int
+find_savings(struct maker *m, double headroom)
+{
+	uint32_t lines = 1;
+	double *savings;
+
+	for (uint32_t f = 0; f < m->code->function_count; f++)
+		for (uint32_t i = 0; i < m->code->insns[f].count; i++)
+			if (m->code->lines[f][i] >= lines)
+				lines = m->code->lines[f][i] + 1;
+	savings = calloc(lines, sizeof *savings);
+	if (!savings)
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = 0; i < m->slice->stall_count; i++)
+		for (uint32_t c = 0; c < m->slice->stalls[i].cause_count; c++)
+			savings[line_of(m, &m->slice->stalls[i].causes[c])] +=
+				m->slice->stalls[i].class == PLUMB_STALL_NONE
+					? 0
+					: saving_of_line(m, &m->slice->stalls[i], c);
+	for (uint32_t i = 0; i < m->found.count; i++) {
+		struct plumb_kernel_cause *item = &m->found.items[i];
+		uint32_t line = line_of(m, greatest_of(m, i));
+
+		item->saving_line = line ? savings[line] : item->saving;
+		if (item->saving > 1)
+			item->saving = 1;
+		if (item->saving_line > 1)
+			item->saving_line = 1;
+		item->saving_fewer_bytes = item->saving_line > headroom ? item->saving_line : NAN;
+		if (item->saving > headroom)
+			item->saving = headroom;
+		if (item->saving_line > headroom)
+			item->saving_line = headroom;
+	}
+	free(savings);
+	return 0;
+}
+
 /* Puts the items in order, and what refers to them. */
 static int
 put_in_order(struct plumb_kernel_causes *causes, uint32_t stalls)
@@ -237,9 +342,10 @@ plumb_kernel_causes_make(const struct plumb_kernel_code *code, const struct plum
 		struct plumb_kernel_cause *item = &m.found.items[i];
 
 		item->confidence = item->samples ? item->confidence / (double)item->samples : 0;
-		if (item->saving > 1)
-			item->saving = 1;
 	}
+	find_memory(code, slice, &causes->memory);
+	if (!result)
+		result = find_savings(&m, causes->memory.headroom);
 	plumb_map_free(&m.map);
 	causes->items = m.found.items;
 	causes->count = m.found.count;
@@ -251,6 +357,12 @@ plumb_kernel_causes_make(const struct plumb_kernel_code *code, const struct plum
 		return 0;
 	plumb_kernel_causes_free(causes);
 	return plumb_fail_memory(error, "for the causes of stalls");
+}
+
+double
+plumb_kernel_saving(const struct plumb_kernel_causes *causes, double saving)
+{
+	return saving > causes->memory.headroom ? causes->memory.headroom : saving;
 }
 
 void

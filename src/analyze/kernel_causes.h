@@ -18,13 +18,29 @@ struct plumb_kernel_cause {
 	uint64_t samples;      /* of all stalls: exposed ones */
 	/* The same with what the hardware cannot tell apart from it. */
 	uint64_t together;
-	uint32_t stalls;   /* in so many */
-	double saving;     /* part of the kernel's samples: at most; NAN: unknown */
-	double confidence; /* mean by samples */
-	uint32_t number;   /* private */
+	uint32_t stalls; /* in so many */
+	/* Part of the kernel's time that goes at most if the cause goes, but no more than memory
+	 * allows; NAN: unknown. What the hardware cannot tell apart from it counts as its own. */
+	double saving;
+	double saving_line;        /* of all causes at its line */
+	double saving_fewer_bytes; /* the same without what memory allows; NAN: as much */
+	double confidence;         /* mean by samples */
+	uint32_t number;           /* private */
 };
 
+/* What memory allows. The bytes are known only of kernels that stream: warp_bytes of slice.h. */
+struct plumb_kernel_memory {
+	double rate, peak; /* bytes a second: of the kernel, of the GPU; NAN: unknown */
+	double part;       /* of the peak */
+	/* Part of the kernel's time that can be saved while it moves the same bytes: kernels do not
+	 * get more than nine tenths of the peak. NAN: unknown. */
+	double headroom;
+};
+/* From this part of the peak on, memory is saturated. */
+#define PLUMB_MEMORY_SATURATED 0.75
+
 struct plumb_kernel_causes {
+	struct plumb_kernel_memory memory;
 	struct plumb_kernel_cause *items; /* most samples together first */
 	uint32_t count;
 	uint64_t waiting; /* exposed samples of all stalls */
@@ -32,6 +48,9 @@ struct plumb_kernel_causes {
 	 * waiting, of[…] is PLUMB_NONE. */
 	uint32_t *first, *of;
 };
+
+/* SAVING of the kernel's time, or as much as memory allows. */
+double plumb_kernel_saving(const struct plumb_kernel_causes *causes, double saving);
 
 int plumb_kernel_causes_make(const struct plumb_kernel_code *code, const struct plumb_sliced *slice,
                              struct plumb_kernel_causes *causes,

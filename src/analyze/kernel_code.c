@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/kernel_code.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,6 +297,7 @@ place_samples(struct plumb_kernel_code *code)
 	}
 	code->input.samples = samples;
 	code->input.sample_count = count;
+	code->input.unplaced = code->kernel->unplaced;
 	if (code->kernel->sampling == PLUMB_SAMPLING_NONE) {
 		free(samples);
 		code->input.samples = NULL;
@@ -362,6 +364,9 @@ find_launch(struct plumb_kernel_code *code)
 		    (!best || v->time > best->time))
 			best = v;
 	}
+	code->launch_ns = best && best->count && best->time > 0
+	                          ? (double)best->time / (double)best->count
+	                          : NAN;
 	launch->registers = at_least_0(function->registers);
 	launch->stack_bytes = at_least_0(function->stack_bytes);
 	launch->shared_bytes = at_least_0(function->shared_bytes);

@@ -43,6 +43,9 @@ struct plumb_kernel {
 	struct plumb_kernel_part *parts; /* itself, then what it calls */
 	uint32_t part_count;
 	bool is_estimate; /* one of its functions has other callers too */
+	/* Samples that the collector could not place, and that are taken for those of the functions
+	 * that it calls, because these have none. They count in SAMPLES and WAITING. */
+	uint64_t unplaced;
 	uint8_t sampling; /* enum plumb_sampling */
 	uint64_t samples; /* all, also where a warp issued */
 	uint64_t waiting; /* of these, where it waited and no other warp issued */
@@ -90,6 +93,7 @@ struct plumb_kernel_code {
 	uint32_t function_count;             /* at least 1 */
 	struct plumb_kernel_sample *samples; /* by function, offset, reason */
 	uint32_t sample_count;
+	double launch_ns;      /* mean of the launches that INPUT tells of; NAN: unknown */
 	uint64_t outside;      /* samples that lie in no instruction */
 	uint32_t without_text; /* functions that it calls, but whose code is not known */
 	uint32_t unknown;      /* instructions that the decoder does not know */

@@ -341,6 +341,7 @@ plumb_why_saving(const struct plumb_why_kernel *k, double part)
 {
 	if (isnan(part) || k->kernel->gpu_ns == PLUMB_UNKNOWN)
 		return PLUMB_UNKNOWN;
+	part = plumb_kernel_saving(&k->causes, part);
 	return part >= 1 ? k->kernel->gpu_ns : (int64_t)((double)k->kernel->gpu_ns * part);
 }
 

@@ -165,7 +165,7 @@ write_cause(const struct plumb_why_kernel *k, const struct plumb_stall *stall, u
 	write_ambiguity(stall, number, json);
 	plumb_json_key_text(json, "evidence", *c->evidence ? c->evidence : NULL);
 	plumb_json_key_text(json, "advice", c->named ? c->named->advice : NULL);
-	plumb_json_key_number(json, "saving", c->saving);
+	plumb_json_key_number(json, "saving", plumb_kernel_saving(&k->causes, c->saving));
 	plumb_json_key_quantity(json, "saving_ns", plumb_why_saving(k, c->saving));
 	plumb_json_end(json);
 }
@@ -234,8 +234,24 @@ write_causes(const struct plumb_why_kernel *k, struct plumb_json *json)
 		plumb_json_key_text(json, "advice", c->named ? c->named->advice : NULL);
 		plumb_json_key_number(json, "saving", item->saving);
 		plumb_json_key_quantity(json, "saving_ns", plumb_why_saving(k, item->saving));
+		plumb_json_key_number(json, "saving_line", item->saving_line);
+		plumb_json_key_number(json, "saving_fewer_bytes", item->saving_fewer_bytes);
 		plumb_json_end(json);
 	}
+	plumb_json_end(json);
+}
+
+static void
+write_memory(const struct plumb_why_kernel *k, struct plumb_json *json)
+{
+	static const struct plumb_kernel_memory none = { NAN, NAN, NAN, NAN };
+	const struct plumb_kernel_memory *memory = k->code.problem ? &none : &k->causes.memory;
+
+	plumb_json_key_object(json, "memory");
+	plumb_json_key_number(json, "bytes_per_second", memory->rate);
+	plumb_json_key_number(json, "peak_bytes_per_second", memory->peak);
+	plumb_json_key_number(json, "part", memory->part);
+	plumb_json_key_number(json, "headroom", memory->headroom);
 	plumb_json_end(json);
 }
 
@@ -313,7 +329,8 @@ write_kernel(const struct plumb_why *why, const struct plumb_why_kernel *k, stru
 	write_unsigned(json, "waiting", k->waiting);
 	write_unsigned(json, "hidden", k->kernel->hidden);
 	write_unsigned(json, "outside", k->code.outside);
-	plumb_json_key_bool(json, "estimated", k->kernel->is_estimate);
+	write_unsigned(json, "unplaced", k->kernel->unplaced);
+	plumb_json_key_bool(json, "estimated", k->kernel->is_estimate || k->kernel->unplaced);
 	plumb_json_key_quantity(json, "gpu_ns", k->kernel->gpu_ns);
 	plumb_json_key_number(json, "gpu_share", plumb_why_share(why, k));
 	plumb_json_key_quantity(json, "registers", function->registers);
@@ -327,6 +344,7 @@ write_kernel(const struct plumb_why *why, const struct plumb_why_kernel *k, stru
 	                        k->code.problem ? PLUMB_UNKNOWN : k->slice.edges_kept);
 	plumb_json_key_quantity(json, "unknown_instructions",
 	                        k->code.problem ? PLUMB_UNKNOWN : k->code.unknown);
+	write_memory(k, json);
 	plumb_json_key_text(json, "problem", k->code.problem);
 	plumb_json_key_text(json, "summary", plumb_why_sentence(k, sentence, sizeof sentence));
 	write_causes(k, json);

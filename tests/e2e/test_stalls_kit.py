@@ -376,16 +376,23 @@ def test_a_pair_is_judged_by_the_first_cause_of_its_longest_kernel():
     pair = next(pair for pair in known.PAIRS if pair.name == "gemm")
     line, = known.marked("pairs_loops.cu")["gemm: fix"]
 
-    def kernel(line, saving, time):
+    def kernel(line, saving, time, fewer=None):
         return {"mangled": "_Z11gemm_beforePKdS0_Pd", "gpu_ns": time, "samples": 5,
-                "causes": [{"file": "/x/pairs_loops.cu", "line": line, "name": "n", "kind": "data", "saving": saving}]}
+                "causes": [{"file": "/x/pairs_loops.cu", "line": line, "name": "n", "kind": "data", "saving": saving / 2,
+                            "saving_line": saving, "saving_fewer_bytes": fewer}]}
     lines = {("pairs_loops.cu", line)}
     right = pairs.judged(pair, [kernel(line, 0.5, 300), kernel(line + 1, 0.9, 100)], lines)
     assert right["names_fix"] and right["saving"] == pytest.approx(0.375), "only what the fix changes is promised"
     assert not pairs.judged(pair, [kernel(line + 1, 0.5, 300)], lines)["names_fix"]
-    assert pairs.right_saving(pair, 0.5, 0.7) and not pairs.right_saving(pair, 0.4, 0.7)
-    saturated = next(pair for pair in known.PAIRS if not pair.headroom)
-    assert pairs.right_saving(saturated, 0.05, 0) and not pairs.right_saving(saturated, 0.5, 0)
+    assert right["saving_most"] == right["saving"]
+    saturated = pairs.judged(pair, [kernel(line, 0.1, 300, 0.8), kernel(line, 0.5, 100)], lines)
+    assert (saturated["saving"], saturated["saving_most"]) == (pytest.approx(0.2), pytest.approx(0.725))
+    assert pairs.right_saving(pair, 0.5, 0.5, 0.7) and not pairs.right_saving(pair, 0.4, 0.4, 0.7)
+    assert pairs.right_saving(pair, 0.1, 0.5, 0.7) and not pairs.right_saving(pair, 0.8, 0.9, 0.4)
+    assert not pairs.right_saving(pair, 0, 0.5, 0.3), "a promise of nothing is none"
+    without = next(pair for pair in known.PAIRS if not pair.headroom)
+    assert pairs.right_saving(without, 0.05, 0.9, 0) and not pairs.right_saving(without, 0.5, 0.5, 0)
+    assert pairs.right_saving(without, 0.25, 0.9, 0.19) and not pairs.right_saving(without, 0.5, 0.5, 0.19)
 
 
 def test_the_time_is_taken_of_large_and_typical_kernels():

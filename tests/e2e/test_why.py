@@ -15,6 +15,7 @@ from whytest import CUBIN, Cubin, Function, add_launches, lines, profile
 
 LOAD, USE = 0x110, 0x160  # of row_sums: the load at rows.h:8, and the FFMA at stalls.cu:13 that needs it
 FATBIN = CUBIN.parent / "walk.fatbin"
+STREAM, STREAM_USE = CUBIN.parent / "stream.cubin", 0xe0  # the FFMA that needs both loads
 CAUSE = {"kind": (str,), "name": (str, type(None)), "offset": (int, type(None)), "file": (str, type(None)),
          "line": (int, type(None)), "share": (int, float), "samples": (int,), "factors": (dict,), "chain": (list,),
          "confidence": (int, float), "ambiguous_with": (list,), "advice": (str, type(None)),
@@ -23,7 +24,7 @@ STALL = {"offset": (int,), "file": (str, type(None)), "line": (int, type(None)),
          "class": (str,), "samples": (int,), "hidden": (int,), "share": (int, float, type(None)), "causes": (list,)}
 KERNEL = {"name": (str,), "mangled": (str,), "device": (str, type(None)), "mode": (str,), "samples": (int,),
           "coverage": (int, float, type(None)), "stalls": (list,), "causes": (list,), "problem": (str, type(None)),
-          "summary": (str,), "accesses": (list,)}
+          "summary": (str,), "accesses": (list,), "unplaced": (int,), "memory": (dict,)}
 
 
 def why(*words, **more):
@@ -288,6 +289,73 @@ def test_hostile_rows(made, tmp_path):
             done = why(path, *option)
             assert done.returncode in (0, 2, 3), (statement, option, done.stderr)
             assert len(done.stderr.splitlines()) <= 1, (statement, done.stderr)
+
+
+# ---- savings ----
+
+def stream(path, gpu_ns):
+    """132 blocks of 8 warps, each of which moves 384 bytes, in GPU_NS."""
+    function = Function("stream", {(STREAM_USE, "long_scoreboard"): (900, 0), (0xf0, "selected"): (100, 0)}, gpu_ns=gpu_ns)
+    return profile(path, [function], cubin=STREAM)
+
+
+def test_memory_bounds_what_can_be_saved(tmp_path):
+    path = stream(tmp_path / "x.plumb", 100)
+    kernel, text = answer(path)["kernels"][0], why(path).stdout
+    memory, cause = kernel["memory"], kernel["causes"][0]
+    assert memory["bytes_per_second"] == pytest.approx(132 * 8 * 384 / 100e-9)
+    assert memory["peak_bytes_per_second"] == 4.8e12 and memory["part"] == pytest.approx(0.8448)
+    assert memory["headroom"] == pytest.approx(1 - 0.8448 / 0.9)
+    assert cause["saving"] == pytest.approx(memory["headroom"]) and cause["saving_ns"] == 6
+    assert cause["saving_fewer_bytes"] == pytest.approx(0.9)
+    assert all(one["saving"] <= cause["saving"] for one in kernel["stalls"][0]["causes"])
+    assert "no headroom" in text and "84.5 %" in text and "Let independent work run" not in text
+
+
+@pytest.mark.parametrize("gpu_ns, part", [(400, 0.2112), (60, None)])
+def test_memory_that_bounds_nothing(tmp_path, gpu_ns, part):
+    """Slow enough for other causes; faster than memory, so a cache has the bytes."""
+    path = stream(tmp_path / "x.plumb", gpu_ns)
+    kernel = answer(path)["kernels"][0]
+    assert kernel["memory"]["part"] == (part and pytest.approx(part))
+    text = why(path).stdout
+    assert "headroom" not in text
+    if not part:
+        assert kernel["causes"][0]["saving_fewer_bytes"] is None and kernel["causes"][0]["saving"] == pytest.approx(0.9)
+
+
+def test_all_causes_of_a_line_are_added_up(made):
+    causes = answer(made, "row_sums")["kernels"][0]["causes"]
+    for cause in causes:
+        same = [one for one in causes if (one["file"], one["line"]) == (cause["file"], cause["line"])]
+        assert cause["saving_line"] is None or cause["saving_line"] <= 1
+        assert (cause["saving_line"] or 0) >= max(one["saving"] or 0 for one in same) - 1e-9
+
+
+# ---- functions that kernels call ----
+
+def test_samples_in_a_called_function_that_have_no_place(tmp_path):
+    code = Cubin(CUBIN).functions["row_sums"]
+    chase = "_Z5chaseIjEvPKT_PS0_i"
+    functions = [Function(chase, {(0xb0, "long_scoreboard"): (100, 0)}, gpu_ns=1000, references=[(0x100, "helper")]),
+                 Function("helper", {}, kernel=False, text=code, lines=lines("row_sums"))]
+    path = profile(tmp_path / "x.plumb", functions)
+    assert answer(path)["kernels"][0]["unplaced"] == 0
+    add = "INSERT INTO ledger(id, process, source, fate, count) VALUES (0, 0, 'gpu.stall', 'system_kernel', {})"
+    few = answer(changed(path, tmp_path / "few.plumb", add.format(50)))["kernels"][0]
+    assert few["unplaced"] == 0 and few["samples"] == 100, "less than half of the samples is no sign"
+    small = changed(path, tmp_path / "small.plumb", add.format(1900), "UPDATE variants SET grid_x = 4")
+    assert answer(small)["kernels"][0]["unplaced"] == 0, "four blocks are on four of 132 multiprocessors"
+    much = changed(path, tmp_path / "much.plumb", add.format(1900))
+    kernel = answer(much)["kernels"][0]
+    assert (kernel["unplaced"], kernel["samples"], kernel["waiting"]) == (1900, 2000, 2000) and kernel["estimated"]
+    assert kernel["stalls"][0]["function"] == "helper"
+    assert sum(stall["samples"] for stall in kernel["stalls"]) == 2000
+    for stall in kernel["stalls"]:
+        assert sum(cause["samples"] for cause in stall["causes"]) == stall["samples"]
+    cause = kernel["causes"][0]
+    assert (cause["function"], cause["line"]) == ("helper", 8) and cause["confidence"] < 0.5
+    assert "1,900 of the samples" in " ".join(why(much).stdout.split())
 
 
 # ---- functions that several kernels call ----

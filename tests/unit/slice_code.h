@@ -53,6 +53,9 @@ static const struct slice_opcode slice_opcodes[] = {
 	{ "STS", PLUMB_INSN_STORE, PLUMB_SPACE_SHARED, PLUMB_PIPE_SHARED, 0, 0, true },
 	{ "ATOMG", PLUMB_INSN_ATOMIC, PLUMB_SPACE_GLOBAL, PLUMB_PIPE_LOCAL_GLOBAL, 0, 0, true },
 	{ "LDGSTS", PLUMB_INSN_COPY, PLUMB_SPACE_SHARED, PLUMB_PIPE_LOCAL_GLOBAL, 0, 0, true },
+	{ "UBLKCP", PLUMB_INSN_COPY, PLUMB_SPACE_GLOBAL, PLUMB_PIPE_LOCAL_GLOBAL, 0, 0, true },
+	{ "SYNCS", PLUMB_INSN_BARRIER, PLUMB_SPACE_SHARED, PLUMB_PIPE_SHARED, 0, 0, true },
+	{ "UMOV", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_UNIFORM, PLUMB_MAKES_UNIFORM, 0, false },
 	{ "S2R", PLUMB_INSN_REGISTER, 0, PLUMB_PIPE_NONE, PLUMB_MAKES_UNIFORM, 0, true },
 	{ "TID", PLUMB_INSN_REGISTER, 0, PLUMB_PIPE_NONE, PLUMB_MAKES_LANE, 0, true },
 	{ "MUFU", PLUMB_INSN_SPECIAL, 0, PLUMB_PIPE_SPECIAL, 0, 0, true },
@@ -215,6 +218,7 @@ static struct slice_code code;
 static struct plumb_sliced slice;
 static struct plumb_slice_sample samples[256];
 static uint32_t sample_count;
+static uint64_t unplaced;
 static struct plumb_slice_launch launch;
 
 #define CODE(...)                                                                                  \
@@ -261,6 +265,7 @@ slice_functions(const struct plumb_slice_function *functions, uint32_t count)
 		                           .function_count = count,
 		                           .samples = sample_count ? samples : NULL,
 		                           .sample_count = sample_count,
+		                           .unplaced = unplaced,
 		                           .launch = launch };
 	struct plumb_error error;
 

@@ -359,6 +359,13 @@ plumb_slice_accesses(struct slice_work *work)
 			work->access[i] = access_of(&lookup, i);
 		else if (work->graph.insns[i]->class == PLUMB_INSN_BRANCH)
 			work->access[i] = guard_of(&lookup, i);
+		if (work->graph.insns[i]->guard != PLUMB_INSN_ALWAYS &&
+		    work->graph.insns[i]->class != PLUMB_INSN_BRANCH) {
+			struct slice_access guard = guard_of(&lookup, i);
+
+			work->access[i].some_lanes =
+				guard.spread != SLICE_SPREAD_STRIDE || guard.stride;
+		}
 	}
 	free(lookup.known);
 	free(lookup.state);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reaching definitions, register by register: bit sets over a register's definitions, forward to a
- * fixpoint. A guarded write leaves earlier definitions in force. Slots of the stack and words of
- * shared memory are registers here, too, once it is known which addresses are equal.
+ * fixpoint. A guarded write leaves earlier definitions in force, but not for a reader behind it
+ * that has the same guard. Slots of the stack and words of shared memory are registers here, too,
+ * once it is known which addresses are equal.
  *
  * A second set has the definitions that nothing has read yet. A later reader need not wait for what
  * an earlier one on its way has waited for.
@@ -200,20 +201,64 @@ to_fixpoint(struct flow *f)
 	}
 }
 
-static int
-add_links(struct flow *f, const struct event *event)
+/* Is predicate NUMBER of FILE written by INSN? */
+static bool
+writes_guard(const struct plumb_insn *insn, uint8_t file, uint16_t number)
 {
-	uint32_t added = 0;
+	for (uint8_t r = 0; r < insn->writes_count; r++)
+		if (insn->writes[r].file == file && insn->writes[r].first <= number &&
+		    number < insn->writes[r].first + insn->writes[r].count)
+			return true;
+	return false;
+}
+
+/* What is written under a guard is all that those lanes have that read it under the same guard. The
+ * last such definition before event E in its block; 0: there is none. */
+static uint32_t
+same_guard(const struct flow *f, uint32_t e)
+{
+	const struct slice_graph *g = f->graph;
+	const struct plumb_insn *to = g->insns[f->events[e].insn];
+	uint32_t first = g->blocks.items[g->block_of[f->events[e].insn]].first;
+	uint32_t at = f->events[e].insn;
+
+	if (to->guard == PLUMB_INSN_ALWAYS)
+		return 0;
+	while (e-- && f->events[e].insn >= first) {
+		const struct plumb_insn *from = g->insns[f->events[e].insn];
+
+		if (!(f->events[e].flags & EVENT_DEF) || f->events[e].insn >= at)
+			continue;
+		while (at > f->events[e].insn)
+			if (writes_guard(g->insns[--at], to->guard_file, to->guard))
+				return 0;
+		if (from->guard == to->guard && from->guard_file == to->guard_file &&
+		    from->guard_not == to->guard_not && !(f->events[e].flags & EVENT_CALLED))
+			return f->events[e].insn + 1;
+	}
+	return 0;
+}
+
+static int
+add_links(struct flow *f, uint32_t e)
+{
+	const struct event *event = &f->events[e];
+	uint32_t added = 0, since = same_guard(f, e);
 
 	/* Those that nothing has read come first. */
 	for (int turn = 0; turn < 2; turn++)
 		for (uint32_t w = 0; !is_pseudo_word(f, w); w++) {
 			uint64_t bits = turn ? f->now[0][w] & ~f->now[1][w] : f->now[1][w];
 
-			for (; bits && added < f->most_links; bits &= bits - 1, added++) {
+			for (; bits && added < f->most_links; bits &= bits - 1) {
 				uint32_t def = w * 64 + (uint32_t)__builtin_ctzll(bits);
-				struct slice_link *link = plumb_vec_add(&f->links->all);
+				struct slice_link *link;
 
+				if (since && (f->def_insns[def] + 1 < since ||
+				              f->def_insns[def] >= event->insn))
+					continue;
+				added++;
+				link = plumb_vec_add(&f->links->all);
 				if (!link)
 					return PLUMB_ESYSTEM;
 				*link = (struct slice_link){
@@ -248,7 +293,7 @@ emit(struct flow *f)
 				memcpy(f->now[which], set_of(f, which, block),
 				       f->words * sizeof *f->now[which]);
 		}
-		if ((event->flags & EVENT_USE) && add_links(f, event) < 0)
+		if ((event->flags & EVENT_USE) && add_links(f, e) < 0)
 			return PLUMB_ESYSTEM;
 		apply(f, event, def);
 		def += event->flags & EVENT_DEF ? 1 : 0;
@@ -689,6 +734,8 @@ plumb_slice_flow(const struct slice_graph *g, struct slice_links *links)
 	/* Bases of addresses are looked up in the links of registers. */
 	if (!result)
 		result = plumb_slice_links_sort(g, links);
+	if (!result)
+		result = plumb_slice_arrivals(g, links);
 	if (!result)
 		result = flow_memory(g, links, false);
 	if (!result)

@@ -131,6 +131,8 @@ plumb_slice_latency(const struct plumb_insn *insn)
 
 #define FEW 3    /* pairs say how long a result takes */
 #define PLAIN 12 /* cycles of a result of which nothing is known */
+#define APART 4u /* cycles that it may be there later for one kind of reader than for another */
+#define ANY 0xff
 
 /* The least distance between a kind of producer and a kind of reader. */
 struct learned {
@@ -146,12 +148,14 @@ struct learning {
 	bool failed;         /* no memory */
 };
 
+/* READER: a class, or ANY. */
 static struct learned *
-learned(struct learning *learning, const struct slice_graph *g, const struct slice_link *link)
+learned(struct learning *learning, const struct slice_graph *g, const struct slice_link *link,
+        uint8_t reader)
 {
-	const struct plumb_insn *from = g->insns[link->from], *to = g->insns[link->to];
+	const struct plumb_insn *from = g->insns[link->from];
 	uint64_t hash = ((uint64_t)(uintptr_t)from->opcode ^ (uint64_t)link->regs.file << 3 ^
-	                 (uint64_t)to->class << 9) *
+	                 (uint64_t)reader << 9) *
 	                UINT64_C(0x9e3779b97f4a7c15);
 	struct learned *new;
 
@@ -161,14 +165,14 @@ learned(struct learning *learning, const struct slice_graph *g, const struct sli
 			learning->failed |= !new;
 			if (!new)
 				return NULL;
-			*new = (struct learned){ from->opcode, link->regs.file, to->class,
-				                 SLICE_FAR, 0 };
+			*new = (struct learned){ from->opcode, link->regs.file, reader, SLICE_FAR,
+				                 0 };
 			learning->slots[at] = learning->items.count;
 			return new;
 		}
 		new = &learning->items.items[learning->slots[at] - 1];
 		if (new->opcode == from->opcode &&new->file == link->regs.file &&new->reader ==
-		    to->class)
+		    reader)
 			return new;
 	}
 	return NULL;
@@ -189,7 +193,6 @@ learn(const struct slice_graph *g, struct slice_links *links, struct learning *l
 
 	for (uint32_t l = 0; !result && l < links->all.count; l++) {
 		struct slice_link *link = &links->all.items[l];
-		struct learned *least;
 
 		if (link->flags & SLICE_BY_COUNTER)
 			continue;
@@ -200,11 +203,15 @@ learn(const struct slice_graph *g, struct slice_links *links, struct learning *l
 		result = plumb_slice_distance(g, &distances, link->from, link->to, &link->distance);
 		if (result < 0 || !is_timed(g, link))
 			continue;
-		least = learned(learning, g, link);
-		if (least && link->distance < least->distance)
-			least->distance = link->distance;
-		if (least)
-			least->count++;
+		for (int any = 0; any < 2; any++) {
+			struct learned *least =
+				learned(learning, g, link, any ? ANY : g->insns[link->to]->class);
+
+			if (least && link->distance < least->distance)
+				least->distance = link->distance;
+			if (least)
+				least->count++;
+		}
 	}
 	plumb_slice_distances_free(&distances);
 	return learning->failed ? PLUMB_ESYSTEM : result;
@@ -215,16 +222,22 @@ static uint32_t
 needed(struct learning *learning, const struct slice_graph *g, const struct slice_link *link)
 {
 	uint32_t latency = g->insns[link->from]->latency;
-	const struct learned *least = learned(learning, g, link);
+	const struct learned *least = learned(learning, g, link, g->insns[link->to]->class);
+	const struct learned *any;
 
 	/* Without encoded times the hardware waits on its own, and each instruction takes a cycle
 	 * at least. */
 	if (!g->insns[link->from]->issue)
 		return latency ? latency - 1 : 8;
-	if (least && (latency ? least->distance <= latency + 3u
-	                      : least->count >= FEW && least->distance <= 40))
+	/* Of few pairs, each may have come late for another reason. */
+	if (least && least->count >= FEW && least->distance <= (latency ? latency + 3u : 40))
 		return least->distance;
-	return latency ? latency : PLAIN;
+	if (least && latency && least->distance <= latency + 1u)
+		return least->distance;
+	if (latency)
+		return latency;
+	any = learned(learning, g, link, ANY);
+	return any && any->distance + APART < PLAIN ? any->distance + APART : PLAIN;
 }
 
 static bool
@@ -251,6 +264,92 @@ is_kept(struct learning *learning, const struct slice_graph *g, const struct sli
 	return link->distance <= needed(learning, g, link);
 }
 
+/* What a counter tells of takes longer than this, whatever it is. */
+#define QUICKEST 16u
+
+/* Cycles before which TO cannot begin, counted from when it is reached: what a counter proves to be
+ * pending on all ways, because it is in the same block, takes so long at least. */
+static uint32_t
+held_for(const struct slice_graph *g, const struct slice_links *links, uint32_t to)
+{
+	uint32_t most = 0;
+
+	for (uint32_t l = links->first[to]; l < links->first[to + 1]; l++) {
+		const struct slice_link *link = &links->all.items[l];
+
+		if ((link->flags & (SLICE_BY_COUNTER | SLICE_PROVED)) ==
+		            (SLICE_BY_COUNTER | SLICE_PROVED) &&
+		    link->parts & PLUMB_SYNC_RESULT && g->insns[link->from]->variable &&
+		    g->insns[link->from]->guard == PLUMB_INSN_ALWAYS && link->from < to &&
+		    g->block_of[link->from] == g->block_of[to] && link->distance < QUICKEST &&
+		    QUICKEST - link->distance > most)
+			most = QUICKEST - link->distance;
+	}
+	return most;
+}
+
+/* Loads of shared memory come back in the order in which a warp started them: compilers rely on it,
+ * and let only the last one of several raise a counter. A pipe reads its instructions' sources in
+ * order, too. 0: neither; else links with equal numbers are in order. */
+static uint32_t
+order_of(const struct slice_graph *g, const struct slice_link *link)
+{
+	const struct plumb_insn *from = g->insns[link->from];
+
+	if (from->class == PLUMB_INSN_LOAD && from->space == PLUMB_SPACE_SHARED &&
+	    (link->flags & SLICE_BY_REGISTER || link->parts & PLUMB_SYNC_RESULT))
+		return 1;
+	if ((link->flags & SLICE_BY_COUNTER) && link->parts == PLUMB_SYNC_SOURCES &&
+	    from->pipe != PLUMB_PIPE_NONE)
+		return 2u + from->pipe;
+	return 0;
+}
+
+/* Is there surely another one that is later in the order of L, and that its reader waits for, too?
+ * Both are in one block, so no way leads from the one past the other. */
+static bool
+is_overtaken(const struct slice_graph *g, const struct slice_links *links, uint32_t l)
+{
+	const struct slice_link *link = &links->all.items[l];
+	uint32_t order = order_of(g, link), to = link->to;
+
+	for (uint32_t k = l + 1; order && k < links->first[to + 1]; k++) {
+		const struct slice_link *other = &links->all.items[k];
+
+		if (other->from > link->from &&
+		    g->block_of[other->from] == g->block_of[link->from] &&
+		    !(link->from < to && to <= other->from) &&
+		    g->insns[other->from]->guard == PLUMB_INSN_ALWAYS &&
+		    (other->flags & SLICE_BY_COUNTER) && (other->flags & SLICE_PROVED) &&
+		    order_of(g, other) == order)
+			return true;
+	}
+	return false;
+}
+
+/* What another producer surely outlasts. Only the reason of a stall can show that it was waited for
+ * nevertheless. */
+static int
+find_hidden(struct learning *learning, const struct slice_graph *g, struct slice_links *links)
+{
+	links->hidden = calloc(links->all.count / 64 + 1, sizeof *links->hidden);
+	for (uint32_t to = 0; links->hidden && to < g->insn_count; to++) {
+		uint32_t held = held_for(g, links, to);
+
+		for (uint32_t l = links->first[to]; l < links->first[to + 1]; l++) {
+			const struct slice_link *link = &links->all.items[l];
+
+			if (!(link->flags & SLICE_KEPT) || is_memory(link))
+				continue;
+			if ((held && is_timed(g, link) &&
+			     needed(learning, g, link) <= link->distance + held) ||
+			    is_overtaken(g, links, l))
+				slice_set(links->hidden, l);
+		}
+	}
+	return links->hidden ? 0 : PLUMB_ESYSTEM;
+}
+
 int
 plumb_slice_links_finish(const struct slice_graph *g, struct slice_links *links)
 {
@@ -264,6 +363,8 @@ plumb_slice_links_finish(const struct slice_graph *g, struct slice_links *links)
 			links->all.items[l].flags |= SLICE_KEPT;
 			links->kept++;
 		}
+	if (!result)
+		result = find_hidden(learning, g, links);
 	if (learning)
 		plumb_vec_free(&learning->items);
 	free(learning);
@@ -276,4 +377,6 @@ plumb_slice_links_free(struct slice_links *links)
 	plumb_vec_free(&links->all);
 	free(links->first);
 	links->first = NULL;
+	free(links->hidden);
+	links->hidden = NULL;
 }

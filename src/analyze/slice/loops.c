@@ -231,7 +231,7 @@ guess(struct slice_graph *g)
 }
 
 void
-plumb_slice_frequencies(struct slice_graph *g, const uint64_t *issued)
+plumb_slice_frequencies(struct slice_graph *g, const uint64_t *issued, const uint64_t *silent)
 {
 	uint64_t all = 0;
 
@@ -246,6 +246,8 @@ plumb_slice_frequencies(struct slice_graph *g, const uint64_t *issued)
 		struct slice_block *block = &g->blocks.items[b];
 		double sum = 0;
 
+		if (slice_bit(silent, block->function))
+			continue;
 		for (uint32_t k = 0; k < block->count; k++)
 			sum += (double)issued[block->first + k];
 		/* A block without samples ran less often than a sample. */

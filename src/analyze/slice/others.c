@@ -127,10 +127,11 @@ visit_late(void *own, uint32_t insn, uint32_t away)
 	look->touched |= g->insns[insn]->space != PLUMB_SPACE_NONE &&
 	                 g->insns[insn]->space != PLUMB_SPACE_CONSTANT;
 	time = time_at(look, insn);
-	/* What all warps pass makes nobody late: of blocks that some skip, time counts more. */
+	/* What all warps pass makes nobody late: of code that some skip, time counts more. */
 	if (time > 0) {
 		double often = frequency(look, insn) / frequency(look, look->stall->insn);
-		bool divides = is_divided(look, g->block_of[insn]);
+		bool divides =
+			look->work->access[insn].some_lanes || is_divided(look, g->block_of[insn]);
 		struct slice_candidate *candidate =
 			add(look, PLUMB_CAUSE_BARRIER, insn, divides ? 4 * time : time,
 		            look->by_tables ? 0.3
@@ -140,26 +141,180 @@ visit_late(void *own, uint32_t insn, uint32_t away)
 		if (candidate)
 			candidate->factors.issue = often;
 	}
+	slice_is_new(look->work, insn);
 	return true;
+}
+
+/* The first stall of INSN or of an instruction behind it. */
+static uint32_t
+first_stall(const struct slice_work *work, uint32_t insn)
+{
+	uint32_t low = 0, high = work->stalls.count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (work->stalls.items[middle].insn < insn)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of the time at FROM's instruction, what is a wait for something on this way is that one's. MOVED:
+ * by instruction, how much weight it gains. */
+static void
+pass_on(const struct slice_work *work, const struct slice_candidate *from, double time,
+        double *moved)
+{
+	uint32_t search = work->stamps[work->graph.insn_count];
+
+	for (uint32_t s = first_stall(work, from->insn);
+	     s < work->stalls.count && work->stalls.items[s].insn == from->insn; s++) {
+		const struct slice_stall *stall = &work->stalls.items[s];
+		double waited = (double)stall->samples + (double)stall->hidden;
+
+		for (uint32_t c = 0; c < stall->cause_count; c++) {
+			const struct plumb_stall_cause *cause =
+				&work->causes.items[stall->first_cause + c];
+			double part = from->weight * waited * cause->share / time;
+			uint32_t to;
+
+			if (cause->kind != PLUMB_CAUSE_DATA && cause->kind != PLUMB_CAUSE_SYNC)
+				continue;
+			to = slice_insn(&work->graph, cause->place);
+			if (work->stamps[to] != search)
+				continue;
+			moved[to] += part;
+			moved[from->insn] -= part;
+		}
+	}
+}
+
+/* A late warp may itself wait on its way to the barrier. Then what it waits for is what makes it
+ * late, if that is on this way, too. */
+static void
+add_late(struct look *look)
+{
+	struct slice_work *work = look->work;
+	uint32_t count;
+	double *moved;
+
+	slice_search(work);
+	if (plumb_slice_back(&work->graph, look->stall->insn, LOOK_BARRIER, visit_late, look))
+		look->result = PLUMB_ESYSTEM;
+	count = work->candidates.count;
+	if (look->result || look->by_tables || !count)
+		return;
+	moved = calloc(work->graph.insn_count, sizeof *moved);
+	if (!moved) {
+		look->result = PLUMB_ESYSTEM;
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		pass_on(work, &work->candidates.items[i],
+		        time_at(look, work->candidates.items[i].insn), moved);
+	for (uint32_t i = 0; i < count; i++) {
+		struct slice_candidate *candidate = &work->candidates.items[i];
+
+		candidate->weight = fmax(0, candidate->weight + moved[candidate->insn]);
+		moved[candidate->insn] = 0;
+	}
+	for (uint32_t i = 0; i < work->graph.insn_count; i++)
+		if (moved[i] > 0)
+			add(look, PLUMB_CAUSE_BARRIER, i, moved[i], 0.4);
+	free(moved);
 }
 
 /* ---- queues ---- */
 
 static bool
+is_queued(const struct look *look, const struct plumb_insn *it)
+{
+	/* The queue of shared memory is also that of units with a variable time. */
+	if (look->stall->reason == PLUMB_REASON_SHARED_THROTTLE &&
+	    (it->pipe == PLUMB_PIPE_SPECIAL ||
+	     (it->pipe == PLUMB_PIPE_NONE && slice_kind(it) == SLICE_SHORT)))
+		return true;
+	return it->pipe == look->pipe && it->pipe != PLUMB_PIPE_CONTROL;
+}
+
+/* How long an access holds up a queue: one turn for each sector of global memory, or for each time
+ * that a bank of shared memory is asked. */
+static double
+turns_of(const struct look *look, uint32_t insn)
+{
+	const struct slice_access *access = &look->work->access[insn];
+	uint32_t width = look->work->graph.insns[insn]->width;
+
+	if (slice_is_far(look->work->graph.insns[insn])) {
+		if (access->sectors)
+			return access->sectors;
+		return access->spread == SLICE_SPREAD_DATA ? 32 : access->ideal ? access->ideal : 4;
+	}
+	return (access->ways ? access->ways : 1) * (width > 4 ? width / 4 : 1);
+}
+
+static bool
 visit_queue(void *own, uint32_t insn, uint32_t away)
 {
 	struct look *look = own;
-	const struct plumb_insn *it = look->work->graph.insns[insn];
-	bool is_same = it->pipe == look->pipe;
 
-	/* The queue of shared memory is also that of units with a variable time. */
-	if (look->stall->reason == PLUMB_REASON_SHARED_THROTTLE)
-		is_same |= it->pipe == PLUMB_PIPE_SPECIAL ||
-		           (it->pipe == PLUMB_PIPE_NONE && slice_kind(it) == SLICE_SHORT);
-	if (is_same && it->pipe != PLUMB_PIPE_CONTROL)
+	slice_is_new(look->work, insn);
+	if (is_queued(look, look->work->graph.insns[insn]))
 		add(look, PLUMB_CAUSE_THROTTLE, insn,
-		    frequency(look, insn) * (it->width ? it->width : 4) / (1 + away / 8.0), 0.6);
+		    frequency(look, insn) * turns_of(look, insn) / (1 + away / 8.0), 0.6);
 	return !look->result;
+}
+
+/* The instructions that fill the queue of the stall's reason most, wherever they are. They are
+ * found once for each reason. */
+static const struct slice_queue *
+fullest(struct look *look)
+{
+	struct slice_work *work = look->work;
+	struct slice_queue *queue = &work->queues[look->stall->reason % SLICE_QUEUES];
+
+	if (queue->reason == look->stall->reason)
+		return queue;
+	*queue = (struct slice_queue){ .reason = look->stall->reason };
+	for (uint32_t i = 0; i < work->graph.insn_count; i++) {
+		double turns = is_queued(look, work->graph.insns[i])
+		                       ? frequency(look, i) * turns_of(look, i)
+		                       : 0;
+		uint32_t at = queue->count;
+
+		if (!(turns > 0) || (at == SLICE_QUEUED && !(turns > queue->turns[at - 1])))
+			continue;
+		queue->count += at < SLICE_QUEUED;
+		for (at = queue->count - 1; at && queue->turns[at - 1] < turns; at--) {
+			queue->insns[at] = queue->insns[at - 1];
+			queue->turns[at] = queue->turns[at - 1];
+		}
+		queue->insns[at] = i;
+		queue->turns[at] = turns;
+	}
+	return queue;
+}
+
+/* All warps of a multiprocessor share the queues of memory, and they are anywhere in the code. */
+static int
+add_queue(struct look *look)
+{
+	struct slice_work *work = look->work;
+	bool is_shared = !look->by_tables && look->stall->reason != PLUMB_REASON_MATH_THROTTLE;
+	const struct slice_queue *queue = is_shared ? fullest(look) : NULL;
+	int result;
+
+	slice_search(work);
+	result = plumb_slice_back(&work->graph, look->stall->insn, LOOK_QUEUE, visit_queue, look);
+	for (uint32_t i = 0; !result && queue && i < queue->count; i++)
+		if (slice_is_new(work, queue->insns[i]))
+			visit_queue(look, queue->insns[i], LOOK_QUEUE);
+	if (!result && !work->candidates.count)
+		add(look, PLUMB_CAUSE_THROTTLE, look->stall->insn, 1, 0.4);
+	return result;
 }
 
 static uint8_t
@@ -292,22 +447,17 @@ plumb_slice_others(struct slice_work *work, const struct slice_stall *stall)
 			                          visit_group, &look);
 			break;
 		}
-		result = plumb_slice_back(&work->graph, stall->insn, LOOK_BARRIER, visit_late,
-		                          &look);
+		add_late(&look);
 		look.by_tables = true;
 		look.touched = look.passed = false;
-		if (!result && !work->candidates.count)
-			result = plumb_slice_back(&work->graph, stall->insn, LOOK_BARRIER,
-			                          visit_late, &look);
+		if (!work->candidates.count)
+			add_late(&look);
 		break;
 	case PLUMB_REASON_LOCAL_GLOBAL_THROTTLE:
 	case PLUMB_REASON_SHARED_THROTTLE:
 	case PLUMB_REASON_TEXTURE_THROTTLE:
 	case PLUMB_REASON_MATH_THROTTLE:
-		result =
-			plumb_slice_back(&work->graph, stall->insn, LOOK_QUEUE, visit_queue, &look);
-		if (!result && !work->candidates.count)
-			add(&look, PLUMB_CAUSE_THROTTLE, stall->insn, 1, 0.4);
+		result = add_queue(&look);
 		break;
 	case PLUMB_REASON_MEMBAR:
 	case PLUMB_REASON_DRAIN:

@@ -139,18 +139,37 @@ waits_for(const struct slice_work *work, uint32_t insn, uint16_t *reason)
 	return most;
 }
 
-int
-plumb_slice_static(struct slice_work *work)
+static bool
+by_tables(const struct slice_work *work, uint32_t insn)
+{
+	uint32_t function = work->graph.blocks.items[work->graph.block_of[insn]].function;
+
+	return work->is_static || (work->input->unplaced && slice_is_silent(work, function));
+}
+
+static double
+often(const struct slice_work *work, uint32_t insn)
+{
+	return work->graph.blocks.items[work->graph.block_of[insn]].frequency;
+}
+
+/* Stalls by the tables, of all instructions or of those of functions without samples. SCALE:
+ * samples for each cycle. */
+static int
+add_by_tables(struct slice_work *work, double scale)
 {
 	const struct slice_graph *g = &work->graph;
 
 	for (uint32_t i = 0; i < g->insn_count; i++) {
 		uint16_t reason = PLUMB_REASON_OTHER;
-		double often = g->blocks.items[g->block_of[i]].frequency;
-		double cycles = waits_for(work, i, &reason) * often;
+		double cycles;
 		struct slice_stall *stall;
 
-		add_to(&work->all, (uint64_t)(often * slice_issue(g->insns[i])));
+		if (!by_tables(work, i))
+			continue;
+		cycles = waits_for(work, i, &reason) * often(work, i) * scale;
+		if (work->is_static)
+			add_to(&work->all, (uint64_t)(often(work, i) * slice_issue(g->insns[i])));
 		if (cycles < 1)
 			continue;
 		stall = plumb_vec_add(&work->stalls);
@@ -159,9 +178,69 @@ plumb_slice_static(struct slice_work *work)
 		stall->insn = i;
 		stall->reason = reason;
 		stall->samples = (uint64_t)cycles;
-		add_to(&work->all, stall->samples);
+		add_to(&work->waited[i], stall->samples);
+		if (work->is_static)
+			add_to(&work->all, stall->samples);
 	}
 	return 0;
+}
+
+static uint64_t
+by_insn(const void *row, int which, const void *data)
+{
+	const struct slice_stall *stall = row;
+
+	(void)data;
+	return which ? stall->reason : stall->insn;
+}
+
+/* The samples without a place go to the functions without samples. */
+static int
+place_unplaced(struct slice_work *work)
+{
+	uint64_t unplaced = work->input->unplaced, given = 0;
+	uint32_t first = work->stalls.count, most = first;
+	double cycles = 0;
+	int result;
+
+	for (uint32_t i = 0; i < work->graph.insn_count; i++) {
+		uint16_t reason;
+
+		if (by_tables(work, i))
+			cycles += waits_for(work, i, &reason) * often(work, i);
+	}
+	if (!(cycles > 0))
+		return 0;
+	result = add_by_tables(work, (double)unplaced / cycles);
+	for (uint32_t s = first; s < work->stalls.count; s++) {
+		given += work->stalls.items[s].samples;
+		if (work->stalls.items[s].samples > work->stalls.items[most].samples)
+			most = s;
+	}
+	/* What is left of rounding belongs to the greatest. */
+	if (!result && most < work->stalls.count && given < unplaced)
+		work->stalls.items[most].samples += unplaced - given;
+	return result ? result
+	              : plumb_sort_rows(work->stalls.items, work->stalls.count,
+	                                sizeof *work->stalls.items, by_insn, 2, NULL);
+}
+
+static int
+find_silent(struct slice_work *work)
+{
+	const struct slice_graph *g = &work->graph;
+	uint32_t functions = work->input->function_count;
+
+	work->silent = calloc(functions / 64 + 1, sizeof *work->silent);
+	for (uint32_t f = 1; work->silent && work->input->unplaced && f < functions; f++) {
+		bool silent = g->base[f] < g->base[f + 1];
+
+		for (uint32_t i = g->base[f]; i < g->base[f + 1]; i++)
+			silent &= !work->issued[i] && !work->waited[i];
+		if (silent)
+			slice_set(work->silent, f);
+	}
+	return work->silent ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- all steps ---- */
@@ -185,8 +264,13 @@ prepare(struct slice_work *work, struct plumb_sliced *slice)
 	work->is_static = !work->input->samples;
 	if (!work->is_static)
 		result = add_samples(work, slice);
+	if (!work->is_static)
+		add_to(&slice->samples, work->input->unplaced);
 	work->all = slice->samples;
-	plumb_slice_frequencies(&work->graph, work->issued);
+	if (!result)
+		result = find_silent(work);
+	if (!result)
+		plumb_slice_frequencies(&work->graph, work->issued, work->silent);
 	if (!result)
 		result = plumb_slice_pending(&work->graph, &work->links);
 	if (!result)
@@ -196,12 +280,39 @@ prepare(struct slice_work *work, struct plumb_sliced *slice)
 		result = plumb_slice_links_finish(&work->graph, &work->links);
 	slice->edges = work->links.all.count;
 	slice->edges_kept = work->links.kept;
+	work->blamed = calloc(work->links.all.count / 64 + 1, sizeof *work->blamed);
+	if (!work->blamed)
+		return PLUMB_ESYSTEM;
 	if (!result)
 		result = plumb_slice_accesses(work);
 	if (!result && work->is_static)
-		result = plumb_slice_static(work);
+		result = add_by_tables(work, 1);
+	if (!result && !work->is_static && work->input->unplaced)
+		result = place_unplaced(work);
 	if (work->is_static)
 		slice->samples = work->all;
+	return result;
+}
+
+static int
+blame_stall(struct slice_work *work, uint32_t s)
+{
+	struct slice_stall *stall = &work->stalls.items[s];
+	uint32_t *of = &work->stall_of[stall->insn];
+	int result = plumb_slice_candidates(work, stall);
+
+	for (uint32_t c = 0; c < work->candidates.count; c++)
+		if (work->candidates.items[c].link != PLUMB_NONE)
+			slice_set(work->blamed, work->candidates.items[c].link);
+	if (!result)
+		result = plumb_slice_split(work, stall);
+	/* Nobody saw this stall. */
+	for (uint32_t c = 0;
+	     !result && !work->is_static && by_tables(work, stall->insn) && c < stall->cause_count;
+	     c++)
+		work->causes.items[stall->first_cause + c].confidence /= 2;
+	if (*of == PLUMB_NONE || stall->samples > work->stalls.items[*of].samples)
+		*of = s;
 	return result;
 }
 
@@ -210,16 +321,11 @@ blame(struct slice_work *work)
 {
 	int result = 0;
 
-	for (uint32_t s = 0; !result && s < work->stalls.count; s++) {
-		struct slice_stall *stall = &work->stalls.items[s];
-		uint32_t *of = &work->stall_of[stall->insn];
-
-		result = plumb_slice_candidates(work, stall);
-		if (!result)
-			result = plumb_slice_split(work, stall);
-		if (*of == PLUMB_NONE || stall->samples > work->stalls.items[*of].samples)
-			*of = s;
-	}
+	/* What makes warps late at a barrier may be what they wait for on their way to it. */
+	for (int turn = 0; turn < 2; turn++)
+		for (uint32_t s = 0; !result && s < work->stalls.count; s++)
+			if ((work->stalls.items[s].reason == PLUMB_REASON_BARRIER) == turn)
+				result = blame_stall(work, s);
 	for (uint32_t s = 0; !result && s < work->stalls.count; s++) {
 		const struct slice_stall *stall = &work->stalls.items[s];
 
@@ -267,7 +373,18 @@ answer(struct slice_work *work, struct plumb_sliced *slice)
 	                       2, NULL);
 }
 
-/* GPA's count: at most one of what waits for memory, and at most one of the rest. */
+/* Does a stall of INSN say which of its links it was about? */
+static bool
+tells(const struct slice_work *work, uint32_t insn)
+{
+	for (uint32_t l = work->links.first[insn]; l < work->links.first[insn + 1]; l++)
+		if (slice_bit(work->blamed, l))
+			return true;
+	return false;
+}
+
+/* GPA's count: at most one of what waits for memory, and at most one of the rest. As there, a link
+ * is pruned if it is of a kind that no reason of the instruction's stalls names. */
 static void
 cover(const struct slice_work *work, struct plumb_sliced *slice)
 {
@@ -276,12 +393,15 @@ cover(const struct slice_work *work, struct plumb_sliced *slice)
 	for (uint32_t i = 0; i < work->graph.insn_count; i++) {
 		uint32_t memory = 0, rest = 0;
 		double at = 0;
+		bool told = !work->is_static && tells(work, i);
 
 		for (uint32_t l = work->links.first[i]; l < work->links.first[i + 1]; l++) {
 			const struct slice_link *link = &work->links.all.items[l];
 
 			if (!(link->flags & SLICE_KEPT) || link->via == PLUMB_HOP_SPILL ||
-			    link->via == PLUMB_HOP_SHARED)
+			    link->via == PLUMB_HOP_SHARED ||
+			    (!slice_bit(work->blamed, l) &&
+			     (told || slice_bit(work->links.hidden, l))))
 				continue;
 			if (slice_kind(work->graph.insns[link->from]) == SLICE_LONG)
 				memory++;
@@ -318,6 +438,8 @@ free_work(struct slice_work *work)
 	free(work->stall_of);
 	free(work->access);
 	free(work->stamps);
+	free(work->silent);
+	free(work->blamed);
 	free(work);
 }
 
@@ -329,7 +451,9 @@ plumb_slice_make(const struct plumb_slice_input *input, struct plumb_sliced *sli
 	uint64_t insns = 0;
 	int result = 0;
 
-	*slice = (struct plumb_sliced){ .coverage = NAN, .coverage_weighted = NAN };
+	*slice = (struct plumb_sliced){ .coverage = NAN,
+		                        .coverage_weighted = NAN,
+		                        .warp_bytes = NAN };
 	for (uint32_t f = 0; f < input->function_count; f++)
 		insns += input->functions[f].insns->count;
 	if (work && !insns) {
@@ -353,6 +477,7 @@ plumb_slice_make(const struct plumb_slice_input *input, struct plumb_sliced *sli
 		return plumb_fail_memory(error, "to find what made the kernel wait");
 	}
 	cover(work, slice);
+	slice->warp_bytes = plumb_slice_traffic(work);
 	slice->memory = work;
 	return 0;
 }

@@ -119,6 +119,9 @@ struct plumb_slice_input {
 	const struct plumb_slice_sample *samples; /* NULL: none; then causes are what the code alone
 	                                             says, and shares are of cycles by the tables */
 	uint32_t sample_count;
+	/* Samples without a place, of functions that have no samples. They are placed by tables,
+	 * as if there were no samples at all. */
+	uint64_t unplaced;
 	struct plumb_slice_launch launch;
 };
 
@@ -203,6 +206,9 @@ struct plumb_sliced {
 	/* Single-dependency coverage: of instructions with at least one incoming edge, the part
 	 * with at most one of each class (GPA's count); and weighted by samples. NAN: none. */
 	double coverage, coverage_weighted;
+	/* Bytes of global memory that each warp must move, because no cache can have them. NAN: the
+	 * code does not say, as it accesses memory in loops, for example. */
+	double warp_bytes;
 	uint32_t edges; /* before pruning */
 	uint32_t edges_kept;
 	void *memory; /* the slicer's own */

@@ -7,8 +7,10 @@
  *	loops.c    loops, frequencies, ways back
  *	pending.c  which signals may be pending at each wait
  *	flow.c     which definitions reach each use; of stack slots and shared memory too
+ *	arrivals.c  which copies complete the barriers in memory that are waited for
  *	links.c    both as one list of links by instruction, and which of them are kept
  *	access.c   strides of addresses
+ *	traffic.c  bytes that a warp must move
  *	split.c    the samples of each stall to its candidates, exactly
  *	others.c   candidates that are not data flow
  *	chain.c    from a cause back to its root
@@ -84,8 +86,10 @@ int plumb_slice_order(const struct slice_graph *graph, unsigned kinds, uint32_t 
 /* Finds loops, and what dominates what. */
 int plumb_slice_loops(struct slice_graph *graph);
 int plumb_slice_graph_make(const struct plumb_slice_input *input, struct slice_graph *graph);
-/* Frequencies: ISSUED has the samples by instruction at which it issued; NULL: not known. */
-void plumb_slice_frequencies(struct slice_graph *graph, const uint64_t *issued);
+/* Frequencies: ISSUED has the samples by instruction at which it issued; NULL: not known. SILENT: a
+ * bit for each function that has no samples although it ran. */
+void
+plumb_slice_frequencies(struct slice_graph *graph, const uint64_t *issued, const uint64_t *silent);
 void plumb_slice_graph_free(struct slice_graph *graph);
 
 static inline bool
@@ -173,6 +177,7 @@ struct slice_latency plumb_slice_latency(const struct plumb_insn *insn);
 struct slice_links {
 	PLUMB_VEC(struct slice_link) all; /* by TO, then FROM */
 	uint32_t *first;                  /* by instruction; one more at the end */
+	uint64_t *hidden;                 /* by link: another one surely takes longer */
 	uint32_t kept;
 };
 
@@ -182,6 +187,11 @@ typedef PLUMB_VEC(struct slice_link) slice_link_vec;
 int plumb_slice_pending(const struct slice_graph *graph, struct slice_links *links);
 /* Adds links BY_REGISTER, and those of memory. */
 int plumb_slice_flow(const struct slice_graph *graph, struct slice_links *links);
+/* Adds links of memory from copies to waits for the barrier that they complete. Links of registers
+ * are there, sorted. */
+int plumb_slice_arrivals(const struct slice_graph *graph, struct slice_links *links);
+/* Does INSN wait until a barrier in memory has its copies? */
+bool plumb_slice_waits_for_copies(const struct plumb_insn *insn);
 /* Sorts, joins and prunes. */
 int plumb_slice_links_finish(const struct slice_graph *graph, struct slice_links *links);
 /* Sorts by TO and FROM, joins those of one pair, and makes FIRST. */
@@ -216,6 +226,7 @@ struct slice_access {
 	uint32_t ways;    /* of shared memory: how often a bank is asked; 0: unknown */
 	uint32_t source;  /* DATA: the load that made the address, or PLUMB_NONE */
 	bool is_own;      /* DATA: it is the access itself, a turn of the loop earlier */
+	bool some_lanes;  /* of any instruction: its guard may differ between lanes */
 };
 
 struct slice_candidate {
@@ -236,7 +247,17 @@ struct slice_stall {
 	uint32_t first_cause, cause_count;
 };
 
+/* What fills a queue of memory most, the fullest first. More would not be among the causes. */
+#define SLICE_QUEUED 16
+#define SLICE_QUEUES 4
+struct slice_queue {
+	uint16_t reason; /* 0: it is none */
+	uint32_t count, insns[SLICE_QUEUED];
+	double turns[SLICE_QUEUED];
+};
+
 struct slice_work {
+	struct slice_queue queues[SLICE_QUEUES];
 	uint32_t function_count;
 	const struct plumb_slice_input *input;
 	struct slice_graph graph;
@@ -248,6 +269,8 @@ struct slice_work {
 	uint32_t *stall_of; /* its stall with most samples, or PLUMB_NONE */
 	struct slice_access *access;
 	uint32_t *stamps; /* of a search; the last is the number of the search */
+	uint64_t *silent; /* by function: samples that have no place may be its own */
+	uint64_t *blamed; /* by link: a stall may be because of it */
 	PLUMB_VEC(struct slice_stall) stalls;
 	PLUMB_VEC(struct plumb_stall_cause) causes;
 	uint64_t all; /* samples */
@@ -276,8 +299,14 @@ int plumb_slice_split(struct slice_work *work, struct slice_stall *stall);
 void plumb_slice_chain(const struct slice_work *work, struct plumb_stall_cause *cause);
 void plumb_slice_name(const struct slice_work *work, const struct slice_stall *stall,
                       struct plumb_stall_cause *cause);
-/* Stalls for WORK without samples: cycles by the tables. */
-int plumb_slice_static(struct slice_work *work);
+/* Bytes of memory that a warp must move; NAN: unknown. */
+double plumb_slice_traffic(const struct slice_work *work);
+/* Is FUNCTION called, and has it no samples, although the kernel has? */
+static inline bool
+slice_is_silent(const struct slice_work *work, uint32_t function)
+{
+	return !work->is_static && slice_bit(work->silent, function);
+}
 
 /* A new search over instructions; and whether it comes to INSN for the first time. */
 static inline void

@@ -24,11 +24,14 @@
 static bool
 fits(unsigned reason, const struct plumb_insn *from, const struct slice_link *link)
 {
+	/* A barrier in memory is waited for as long as what it stands for takes. */
+	bool is_barrier = plumb_slice_waits_for_copies(from);
+
 	switch (reason) {
 	case PLUMB_REASON_LONG:
-		return slice_kind(from) == SLICE_LONG;
+		return slice_kind(from) == SLICE_LONG || is_barrier;
 	case PLUMB_REASON_SHORT:
-		return slice_kind(from) == SLICE_SHORT;
+		return slice_kind(from) == SLICE_SHORT || is_barrier;
 	case PLUMB_REASON_FIXED:
 		return slice_kind(from) == SLICE_FIXED;
 	case PLUMB_REASON_TENSOR_GROUP:
@@ -121,6 +124,25 @@ add_link(struct slice_work *work, const struct slice_stall *stall, uint32_t l, b
 	return 0;
 }
 
+/* The same, but where a barrier in memory is waited for, the copies that complete it. */
+static int
+add_links(struct slice_work *work, const struct slice_stall *stall, uint32_t l, bool is_fit)
+{
+	uint32_t from = work->links.all.items[l].from;
+	bool found = false;
+
+	for (uint32_t a = work->links.first[from];
+	     plumb_slice_waits_for_copies(work->graph.insns[from]) &&
+	     a < work->links.first[from + 1];
+	     a++)
+		if (work->links.all.items[a].via == PLUMB_HOP_SHARED) {
+			found = true;
+			if (add_link(work, stall, a, is_fit) < 0)
+				return PLUMB_ESYSTEM;
+		}
+	return found ? 0 : add_link(work, stall, l, is_fit);
+}
+
 /* An efficiency that is not known counts as the mean of those that are. */
 static void
 weigh_efficiency(slice_candidate_vec *candidates)
@@ -174,7 +196,7 @@ add_data(struct slice_work *work, const struct slice_stall *stall)
 			             !(link->flags & SLICE_BY_COUNTER)))
 				continue;
 			fitting |= !turn;
-			if (add_link(work, stall, l, !turn) < 0)
+			if (add_links(work, stall, l, !turn) < 0)
 				return PLUMB_ESYSTEM;
 		}
 	weigh_efficiency(&work->candidates);

@@ -88,22 +88,56 @@ print_facts(const struct printer *t, const struct plumb_why_kernel *k)
 	fputc('\n', t->out);
 }
 
-static void
-print_saving(const struct printer *t, const struct plumb_why_kernel *k, double saving,
-             double confidence)
+/* PART of the kernel's time as time, else as a share. */
+static const char *
+part_of(const struct plumb_why_kernel *k, double part, char text[PLUMB_FORMAT_SIZE])
 {
-	int64_t ns = plumb_why_saving(k, saving);
-	char text[PLUMB_FORMAT_SIZE], whole[PLUMB_FORMAT_SIZE];
+	if (k->kernel->gpu_ns == PLUMB_UNKNOWN)
+		return plumb_format_share(text, part, 1);
+	return plumb_format_time(text, (int64_t)(part * (double)k->kernel->gpu_ns));
+}
+
+static void
+print_saving(const struct printer *t, const struct plumb_why_kernel *k,
+             const struct plumb_kernel_cause *item)
+{
+	char text[PLUMB_FORMAT_SIZE];
 
 	fputs("   saving  ", t->out);
-	if (isnan(saving))
+	if (isnan(item->saving))
 		fputs("unknown", t->out);
-	else if (ns == PLUMB_UNKNOWN)
-		fprintf(t->out, "up to %s of the kernel", plumb_format_share(text, saving, 1));
+	else if (k->kernel->gpu_ns == PLUMB_UNKNOWN)
+		fprintf(t->out, "up to %s of the kernel", part_of(k, item->saving, text));
 	else
-		fprintf(t->out, "up to %s of %s", plumb_format_time(text, ns),
-		        plumb_format_time(whole, k->kernel->gpu_ns));
-	fprintf(t->out, " (confidence %.2g)\n", confidence);
+		fprintf(t->out, "up to %s of ", part_of(k, item->saving, text));
+	if (!isnan(item->saving) && k->kernel->gpu_ns != PLUMB_UNKNOWN)
+		fputs(plumb_format_time(text, k->kernel->gpu_ns), t->out);
+	fprintf(t->out, " (confidence %.2g)", item->confidence);
+	if (item->saving_line > item->saving * 1.1)
+		fprintf(t->out, "; all causes at this line: up to %s",
+		        part_of(k, item->saving_line, text));
+	fputc('\n', t->out);
+}
+
+/* What memory allows, if that is known and is less than the saving of the first cause. */
+static void
+print_memory(const struct printer *t, const struct plumb_why_kernel *k,
+             const struct plumb_kernel_cause *item)
+{
+	const struct plumb_kernel_memory *memory = &k->causes.memory;
+	char text[LINE_SIZE], part[PLUMB_FORMAT_SIZE], more[PLUMB_FORMAT_SIZE];
+
+	if (isnan(memory->part) || (item && isnan(item->saving_fewer_bytes)))
+		return;
+	snprintf(text, sizeof text, "%sit moves %.2f TB a second, about %s of the GPU's peak",
+	         memory->part >= PLUMB_MEMORY_SATURATED ? "no headroom: " : "", memory->rate / 1e12,
+	         plumb_format_share(part, memory->part, 1));
+	if (item)
+		snprintf(text + strlen(text), sizeof text - strlen(text),
+		         ". Only a kernel that moves fewer bytes saves more, up to %s: join it "
+		         "with the kernels before and after it, or use narrower types",
+		         part_of(k, item->saving_fewer_bytes, more));
+	print_at(t, "   memory", 11, text);
 }
 
 /* Lines about what is not as it should be. */
@@ -135,6 +169,14 @@ print_troubles(const struct printer *t, const struct plumb_why_kernel *k)
 		         k->code.without_text);
 		print_at(t, "   note", 11, text);
 	}
+	if (k->kernel->unplaced) {
+		snprintf(text, sizeof text,
+		         "CUPTI does not say where %s of the samples are. The functions that the "
+		         "kernel calls have none, so they are taken for theirs, and what they wait "
+		         "for is an estimate from their code",
+		         plumb_format_count(number, (int64_t)k->kernel->unplaced));
+		print_at(t, "   note", 11, text);
+	}
 	if (k->kernel->is_estimate)
 		print_at(t, "   note", 11,
 		         "other kernels call its functions too; their samples are divided "
@@ -155,11 +197,13 @@ print_head(const struct printer *t, const struct plumb_why_kernel *k)
 	print_at(t, "", 3, plumb_why_sentence(k, sentence, sizeof sentence));
 	if (item) {
 		cause = &k->slice.stalls[item->stall].causes[item->cause];
-		if (cause->named)
+		/* What moves memory as fast as it can need not wait less for it. */
+		if (cause->named && !(k->causes.memory.part >= PLUMB_MEMORY_SATURATED))
 			print_at(t, "   advice", 11, cause->named->advice);
 		if (cause->kind != PLUMB_CAUSE_UNKNOWN)
-			print_saving(t, k, item->saving, item->confidence);
+			print_saving(t, k, item);
 	}
+	print_memory(t, k, item);
 	print_troubles(t, k);
 }
 
