@@ -212,12 +212,17 @@ is_alike(const struct alike *a, const struct range *range, const struct plumb_co
 	return true;
 }
 
-/* How many launches of RUN repeat with the period of RANGE, around it where it begins at FROM. */
+/* How many launches of RUN repeat with the period of RANGE, around it where it begins at FROM. A
+ * few at its ends may belong to what was before the loop, or after it. */
 static uint64_t
 extent_of(const struct plumb_cost_run *run, const struct range *range, uint64_t from)
 {
 	uint64_t period = (uint64_t)range->step, begin = from, end = from + range->count;
 
+	while (begin + period < end && mark_of(run, begin) != mark_of(run, begin + period))
+		begin++;
+	while (begin + period < end && mark_of(run, end - 1) != mark_of(run, end - 1 - period))
+		end--;
 	while (begin > 0 && mark_of(run, begin - 1) == mark_of(run, begin - 1 + period))
 		begin--;
 	while (end < run->timed && mark_of(run, end) == mark_of(run, end - period))
@@ -485,6 +490,76 @@ compare(struct comparison *c, uint32_t count, struct plumb_cost *cost, char *why
 	}
 	conclude(c, cost);
 	cost->steps = steps ? llround(c->blocks.count * c->blocks.steps) : PLUMB_UNKNOWN;
+	return 0;
+}
+
+/* ---- runs that are in no pairs ---- */
+
+/* The time of a step in RUN, where the range begins at launch FROM. SCRATCH holds a time for each
+ * block. */
+static double
+step_time(const struct plumb_cost_run *run, uint64_t from, const struct blocks *blocks,
+          double *scratch)
+{
+	uint32_t known = 0;
+
+	for (uint32_t b = 0; b < blocks->count; b++) {
+		scratch[known] = block_time(run, from, blocks, b);
+		known += !isnan(scratch[known]);
+	}
+	return plumb_median(scratch, known) / blocks->steps;
+}
+
+static void
+find_steps(struct comparison *c, uint32_t count, double *scratch, double *step_ns,
+           char (*why)[PLUMB_COST_WHY], bool *failed)
+{
+	for (uint32_t i = 0; i < count && !*failed; i++) {
+		struct plumb_cost_run both[] = { c->runs[0], c->runs[i] };
+		struct comparison one = { .runs = both, .range = c->range, .places = c->places };
+
+		step_ns[i] = NAN;
+		why[i][0] = '\0';
+		if (!c->runs[i].entries)
+			snprintf(why[i], PLUMB_COST_WHY,
+			         "its launches were not counted: there were "
+			         "none, or the disk is full");
+		else if (find_places(&one, 2, why[i]))
+			step_ns[i] = step_time(&both[1], one.places[1], &c->blocks, scratch);
+		else if (!why[i][0])
+			*failed = true;
+		else if (c->runs[i].launches != c->runs[0].launches)
+			snprintf(why[i], PLUMB_COST_WHY,
+			         "it had %" PRIu64 " launches, and the first run %" PRIu64,
+			         c->runs[i].launches, c->runs[0].launches);
+	}
+}
+
+int
+plumb_cost_steps(const struct plumb_cost_loop *loop, const struct plumb_cost_run *runs,
+                 uint32_t count, double *step_ns, char (*why)[PLUMB_COST_WHY], int64_t *steps,
+                 struct plumb_error *error)
+{
+	uint64_t places[2] = { 0, 0 };
+	struct comparison c = { .runs = runs, .places = places };
+	bool failed = false;
+
+	*steps = 0;
+	if (loop->process != PLUMB_NONE)
+		c.range = range_of(loop, &runs[0]);
+	if (c.range.step < 1 || (double)c.range.count < STEPS_LEAST * c.range.step)
+		return 0;
+	find_period(&runs[0], &c.range);
+	c.blocks = blocks_of(&c.range, &runs[0]);
+	double *scratch = calloc(c.blocks.count + 1u, sizeof *scratch);
+	if (scratch)
+		find_steps(&c, count, scratch, step_ns, why, &failed);
+	if (!scratch || failed) {
+		free(scratch);
+		return plumb_fail_memory(error, "to compare the runs");
+	}
+	free(scratch);
+	*steps = llround(c.blocks.count * c.blocks.steps);
 	return 0;
 }
 

@@ -51,4 +51,14 @@ int plumb_cost_compare(const struct plumb_cost_loop *loop, const struct plumb_co
                        uint32_t count, struct plumb_cost *cost, char why[PLUMB_COST_WHY],
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/*
+ * How long a step of the loop takes in each of COUNT RUNS, which are in no pairs, in the same
+ * launches: STEP_NS[i] is the median of its blocks, NAN if WHY[i] says that the run did other work.
+ * The first run must be the one that made the profile. *STEPS is how many are compared; 0: the loop
+ * cannot be bounded by launches, and nothing else is set. PLUMB_ESYSTEM: no memory.
+ */
+int plumb_cost_steps(const struct plumb_cost_loop *loop, const struct plumb_cost_run *runs,
+                     uint32_t count, double *step_ns, char (*why)[PLUMB_COST_WHY], int64_t *steps,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
 #endif

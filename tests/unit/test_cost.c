@@ -300,6 +300,41 @@ test_other_exit_codes(void **state)
 	assert_non_null(strstr(m.why, "exit code 3 in run 5"));
 }
 
+/* Runs that are in no pairs, each with its own steps. The loop begins with a few launches of
+ * start-up: what is one step more must not hide behind them. */
+static void
+test_steps_of_single_runs(void **state)
+{
+	struct program fast = usual, longer = usual;
+	struct made m = { 0 };
+	struct plumb_error error;
+	char why[4][PLUMB_COST_WHY];
+	double step_ns[4];
+	int64_t steps = 0;
+	(void)state;
+
+	fast.launch_ns = 200000;
+	longer.steps++;
+	make(&m, 0, &usual);
+	make(&m, 1, &fast);
+	make(&m, 2, &longer);
+	find(&m, &usual);
+	m.loop.start_ns = m.runs[0].start_ns + 1000 + 50000 * ((int64_t)usual.start - 5) - 1;
+	assert_int_equal(plumb_cost_steps(&m.loop, m.runs, 4, step_ns, why, &steps, &error), 0);
+	assert_in_range(steps, 900, 1000);
+	assert_true(fabs(step_ns[0] - 2100000) < 100);
+	assert_true(fabs(step_ns[1] - 1400000) < 100);
+	assert_true(isnan(step_ns[2]));
+	assert_string_equal(why[2], "it had 7547 launches, and the first run 7540");
+	assert_true(isnan(step_ns[3]));
+	assert_non_null(strstr(why[3], "its launches were not counted"));
+	m.loop.process = PLUMB_NONE;
+	assert_int_equal(plumb_cost_steps(&m.loop, m.runs, 4, step_ns, why, &steps, &error), 0);
+	assert_int_equal(steps, 0);
+	for (int i = 0; i < 3; i++)
+		free(m.entries[i]);
+}
+
 int
 main(void)
 {
@@ -316,6 +351,7 @@ main(void)
 		T(test_launches_without_times_are_unknown),
 		T(test_runs_as_a_whole),
 		T(test_other_exit_codes),
+		T(test_steps_of_single_runs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
