@@ -133,6 +133,7 @@ add_track(const struct plumb_gpu_work *work, uint32_t track, uint32_t rank, cons
 			.track = track,
 			.name = plumb_context_frame(p, span->context)->name,
 			.group = PLUMB_NONE,
+			.row = PLUMB_NONE,
 			.size = UINT32_MAX,
 			.rank = rank,
 			.set = PLUMB_NONE,
@@ -152,7 +153,9 @@ by_place(const void *x, const void *y)
 
 	if (a->track != b->track)
 		return a->track < b->track ? -1 : 1;
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return (a > b) - (a < b); /* one kernel may run several operations */
 }
 
 static int
@@ -177,6 +180,17 @@ operation_of(const struct plumb_profile *p, uint32_t context)
 	if (parent != PLUMB_NONE && plumb_context_frame(p, parent)->kind == PLUMB_FRAME_COLLECTIVE)
 		context = parent;
 	return plumb_context_frame(p, context)->name;
+}
+
+/* Do ranks send to each other in the operation NAME? */
+static bool
+is_pair(const struct plumb_profile *p, uint32_t string)
+{
+	const char *name = plumb_text(p, string);
+	const char *operation = name ? plumb_collective_name(name) : NULL;
+
+	operation = operation ? operation : name;
+	return operation && !strcmp(operation, "SendRecv");
 }
 
 /* What the recording says of members, which are in the order of spans. ROWS, of the profile's, is
@@ -207,9 +221,14 @@ take_groups(const struct plumb_gpu_work *work, struct plumb_collectives *found,
 			at++;
 		if (at == count || rows[at]->track != track || rows[at]->start_ns != m->start_ns)
 			continue;
-		m->group = groups[rows[at] - p->collectives];
+		m->row = (uint32_t)(rows[at] - p->collectives);
+		if (rows[at]->group != PLUMB_NONE || rows[at]->ranks != PLUMB_NONE)
+			m->group = groups[m->row];
 		m->name = operation_of(p, work->spans[m->span].context);
-		m->sequence = rows[at]->sequence;
+		/* Those of a library that told of them are of one direction between two ranks. */
+		m->sequence = rows[at]->operation != PLUMB_NONE && is_pair(p, m->name)
+		                      ? PLUMB_UNKNOWN
+		                      : rows[at]->sequence;
 		if (rows[at]->size > 0 && rows[at]->size < UINT32_MAX)
 			m->size = (uint32_t)rows[at]->size;
 	}
@@ -270,8 +289,7 @@ match_sequences(const struct plumb_profile *p, struct plumb_collectives *found)
 	uint32_t count = found->members.count;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const char *name = plumb_text(p, m[i].name);
-		bool pairs = name && !strcmp(name, "SendRecv") && m[i].size != 2;
+		bool pairs = is_pair(p, m[i].name) && m[i].size != 2;
 
 		m[i].among = m[i].sequence == PLUMB_UNKNOWN || pairs ? PLUMB_NONE : m[i].group;
 	}
@@ -341,8 +359,7 @@ match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint3
 			m[i].among = PLUMB_NONE;
 	qsort(m, count, sizeof *m, by_end);
 	for (uint32_t i = 0, n; i < count && m[i].among != PLUMB_NONE; i += n) {
-		const char *name = plumb_text(p, m[i].name);
-		bool serial = by == PLUMB_COLLECTIVES_BY_GROUP && name && strcmp(name, "SendRecv");
+		bool serial = by == PLUMB_COLLECTIVES_BY_GROUP && !is_pair(p, m[i].name);
 		struct plumb_collective_set *set;
 
 		n = count_together(found, &m[i], count - i, !serial);

@@ -45,6 +45,7 @@ struct plumb_collective_member {
 	uint32_t track;
 	uint32_t name;  /* string: the operation if the group is known, else the kernel */
 	uint32_t group; /* the same number on all ranks of a group; PLUMB_NONE: not known */
+	uint32_t row;   /* in the profile's collectives; PLUMB_NONE: it has none */
 	uint32_t size;  /* ranks of the group; UINT32_MAX: not known */
 	uint32_t rank;  /* a number for each device of a process */
 	uint32_t set;   /* PLUMB_NONE: no other rank took part */

@@ -23,6 +23,7 @@
 #include "analyze/host_steps.h"
 #include "analyze/iterations.h"
 #include "analyze/late_few.h"
+#include "analyze/late_told.h"
 #include "base/format.h"
 #include "model/collective.h"
 #include "model/framework/framework.h"
@@ -473,7 +474,9 @@ saving_of(const struct plumb_late *l, uint32_t late)
 static int
 draft_late(struct plumb_late *l, uint32_t late)
 {
-	char others[200], who[200], wait[120], why_text[600], cut[PLUMB_FORMAT_SIZE];
+	char others[200], who[200], wait[120], why_text[600], cut[PLUMB_FORMAT_SIZE],
+		told_text[400];
+	const struct plumb_collective *told;
 	double waited = mean_wait(l, false);
 	struct plumb_late_why why;
 	struct operation op;
@@ -485,7 +488,7 @@ draft_late(struct plumb_late *l, uint32_t late)
 		if (l->late[r] && (worst == PLUMB_NONE || l->caused[r] > l->caused[worst]))
 			worst = r;
 	if (plumb_late_explain(l, worst, &why) < 0 || !find_operation(l, true, &op) ||
-	    !plumb_late_find_few(l, late, &few))
+	    !plumb_late_find_few(l, late, &few) || !plumb_late_find_told(l, &told))
 		return PLUMB_ESYSTEM;
 	describe_why(l, &why, late == 1, why_text, sizeof why_text);
 	plumb_draft_begin(&draft, "late", why.context);
@@ -497,8 +500,12 @@ draft_late(struct plumb_late *l, uint32_t late)
 	                  few.steps ? plumb_late_name_few(l, &few, wait, sizeof wait)
 	                            : name_wait(l, waited, wait, sizeof wait),
 	                  who, why_text, op.name, op.late, op.all);
-	plumb_draft_advice(&draft, "%s", advice_for(&why));
+	plumb_draft_advice(
+		&draft, "%s%s", advice_for(&why),
+		plumb_late_name_told(l->study->profile, told, told_text, sizeof told_text));
 	write_common(l, &op, draft.evidence);
+	if (told)
+		plumb_late_write_told(l->study->profile, told, draft.evidence);
 	plumb_json_key_text(draft.evidence, "waiting",
 	                    plumb_format_share(cut, waited, (double)(l->to_ns - l->from_ns)));
 	plumb_json_key_quantity(draft.evidence, "late_steps",
