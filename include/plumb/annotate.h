@@ -25,6 +25,7 @@
 #ifndef PLUMB_ANNOTATE_H
 #define PLUMB_ANNOTATE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -41,6 +42,8 @@ struct plumb_annotate {
 	void (*metric)(const char *name, int64_t value);
 	/* Ends the newest open range that was pushed with this very pointer. */
 	void (*pop_named)(const char *name);
+	/* 1: something is known to lie there. Only if SIZE says that it is there. */
+	int (*name)(const void *pointer, uint64_t bytes, const char *name);
 };
 
 #if defined(__linux__) && defined(__GNUC__) && !defined(PLUMB_ANNOTATE_OFF)
@@ -60,7 +63,7 @@ plumb_annotate_find(const struct plumb_annotate **place)
 		*(void **)(&plumb) = plumb_annotate_dlsym((void *)0, "plumb_annotate_v1");
 	if (plumb)
 		table = plumb();
-	if (table && table->size >= sizeof *table)
+	if (table && table->size >= offsetof(struct plumb_annotate, name))
 		found = table;
 	__atomic_store_n(place, found, __ATOMIC_RELEASE);
 	return found;
@@ -119,6 +122,27 @@ plumb_metric(const char *name, int64_t value)
 	const struct plumb_annotate *plumb = plumb_annotate_table();
 	if (plumb)
 		plumb->metric(name, value);
+}
+
+/*
+ * With `plumb run --traffic`: what lies at POINTER is called NAME in the profile. POINTER may be
+ * any address in the memory of a GPU or in pinned memory: it names the allocation that it is in.
+ */
+static inline void
+plumb_name(const void *pointer, const char *name)
+{
+	const struct plumb_annotate *plumb = plumb_annotate_table();
+	if (plumb && plumb->size >= sizeof *plumb)
+		plumb->name(pointer, 0, name);
+}
+
+/* The same of BYTES at POINTER, for a part of a larger allocation: of a memory pool of your own. */
+static inline void
+plumb_name_part(const void *pointer, size_t bytes, const char *name)
+{
+	const struct plumb_annotate *plumb = plumb_annotate_table();
+	if (plumb && plumb->size >= sizeof *plumb)
+		plumb->name(pointer, bytes, name);
 }
 
 #ifdef __cplusplus

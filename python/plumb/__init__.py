@@ -21,9 +21,13 @@ Annotate a program. Without plumb, this costs next to nothing:
     with plumb.span("load batch"):
         plumb.metric("tokens", batch.size)
 
+Give an array on a GPU a name, for `plumb run --traffic`:
+
+    weights = plumb.name(cupy.zeros(1000), "weights")
+
 Under `plumb run`, plumb.start() and plumb.stop() turn recording on and off, and plumb.recording() says if it is on.
 """
-from .annotate import mark, metric, span
+from .annotate import mark, metric, name, span
 from .control import recording, start, stop
 
 TYPE_CHECKING = False  # as typing has it, which takes milliseconds to import
@@ -44,7 +48,7 @@ _READING = {**{name: ("reading", name) for name in _PROFILE},
             **{name: ("session", name) for name in ("Recording", "SessionError", "profile")},
             "load_ipython_extension": ("magic", "load_ipython_extension")}
 
-__all__ = [*_READING, "__version__", "mark", "metric", "recording", "span", "start", "stop"]
+__all__ = [*_READING, "__version__", "mark", "metric", "name", "recording", "span", "start", "stop"]
 
 
 def __getattr__(name):

@@ -30,7 +30,7 @@ def _table(library):
 
     class Table(ctypes.Structure):
         _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32)] + [
-            (name, ctypes.c_void_p) for name in ("push", "pop", "mark", "metric", "pop_named")]
+            (name, ctypes.c_void_p) for name in ("push", "pop", "mark", "metric", "pop_named", "name")]
 
     try:
         entry = library.plumb_annotate_v1
@@ -44,7 +44,7 @@ def _table(library):
 
 
 def _attach(library):
-    """(push, pop_named, mark, metric), or None if LIBRARY is not plumb's."""
+    """(push, pop_named, mark, metric, name), or None if LIBRARY is not plumb's."""
     table = library and _table(library)
     if not table:
         return None
@@ -69,7 +69,8 @@ def _attach(library):
     mark_.argtypes = [Text]
     metric_ = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64)(table.metric)
     metric_.argtypes = [Text, Number]
-    return push, pop, mark_, metric_
+    name_ = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)(table.name)
+    return push, pop, mark_, metric_, name_
 
 
 def _encode(name):
@@ -158,7 +159,7 @@ class _Session:
     """The functions of a collector that came into the running process."""
 
     def __init__(self, functions):
-        push, pop, self.mark, self.metric = functions
+        push, pop, self.mark, self.metric, self.name = functions
         self.spans = _Spans(functools.partial(Span, push=push, pop=pop))
 
 
@@ -189,8 +190,54 @@ def span(name):
     return (_spans if _session is None else _session.spans)[name]
 
 
+def _extent(array):
+    """(address, bytes) of what has a __cuda_array_interface__."""
+    shape, size = array["shape"], int(array["typestr"][2:])
+    low, high = 0, size
+    if 0 in shape:
+        return array["data"][0], 0
+    steps = array.get("strides")
+    if steps is None:
+        for count in shape:
+            high *= count
+        return array["data"][0], high
+    for count, step in zip(shape, steps):
+        if step < 0:
+            low += (count - 1) * step
+        else:
+            high += (count - 1) * step
+    return array["data"][0] + low, high - low
+
+
+def _place(thing):
+    """(address, bytes) of THING on the GPU; 0 bytes: they are not known."""
+    if isinstance(thing, int):
+        return thing, 0
+    if hasattr(thing, "data_ptr"):  # a tensor of PyTorch, which has no array interface if it needs gradients
+        return thing.data_ptr(), 0
+    interface = getattr(thing, "__cuda_array_interface__", None)
+    if interface is None:
+        raise TypeError(f"plumb.name takes an array or a tensor on a GPU, or an address, not {type(thing).__name__}")
+    return _extent(interface)
+
+
+def name(thing, name, /):
+    """Calls the array, tensor or address THING by NAME in profiles of `plumb run --traffic`. Returns THING.
+
+        weights = plumb.name(cupy.zeros(n), "weights")
+
+    THING has a __cuda_array_interface__ (CuPy, Numba, PyTorch, JAX) or a method data_ptr()."""
+    function = _session.name if _session is not None else _attached[4] if _attached else None
+    encoded = _encode(name)
+    if function:
+        address, size = _place(thing)
+        if 0 < address < 2 ** 64:
+            function(address, size, encoded)
+    return thing
+
+
 if _attached:
-    mark, metric = _attached[2:]
+    mark, metric = _attached[2:4]
 else:
     def mark(name, /):
         """Marks a point in time. It is counted as range.marks, at the line that calls it."""

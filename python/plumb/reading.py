@@ -27,9 +27,9 @@ NEWEST_SCHEMA = 6
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
     "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_processes", "devices",
-    "environment", "findings", "frames", "ledger", "memory", "memory_series", "metrics", "origins", "processes", "run", "series",
-    "span_chunks", "tracks", "variants", "waits", "windows", "window_stretches", "window_values", "window_variants",
-    "window_devices"))
+    "environment", "findings", "frames", "ledger", "level_values", "levels", "memory", "memory_series", "metrics", "object_bins",
+    "object_ranges", "objects", "origins", "processes", "run", "series", "span_chunks", "tracks", "transfers", "variants", "waits",
+    "windows", "window_stretches", "window_values", "window_variants", "window_devices"))
 STEPS_AT_ONCE, STEPS_LEAST, STEPS_OF_BYTE = 10000, 50000000, 64  # of SQLite's machine, for one query
 TEXT_LEAST, TEXT_OF_BYTE = 1 << 20, 8  # characters in all
 
@@ -305,6 +305,32 @@ class Profile:
         there = self._query("has_collectives", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
                             "'collectives'", Row)
         return self._rows("collectives", Row) if there else []
+
+    @property
+    def objects(self) -> list[Row]:
+        """Data that the program allocated (`plumb run --traffic`), by call path: rows with context, process, device (ids or
+        None), kind, name, within (index here, or None), allocations, bytes, most_bytes, touched_bytes,
+        touchable_bytes (None: unknown). Empty for a file without them."""
+        return self._rows("objects", Row) if self._has_table("objects") and self._schema >= 6 else []
+
+    @property
+    def object_ranges(self) -> list[Row]:
+        """Single allocations of the objects: rows with object (index), address, bytes, start_ns, end_ns (None: to the
+        end). An address above 2^63 is negative."""
+        return self._rows("object_ranges", Row) if self._has_table("object_ranges") else []
+
+    @property
+    def object_bins(self) -> list[Row]:
+        """Parts of objects that kernels accessed: rows with object (index), device (id), kind, offset, width, accesses."""
+        return self._rows("object_bins", Row) if self._has_table("object_bins") else []
+
+    @property
+    def transfers(self) -> list[Row]:
+        """Data that went from one device to another (`plumb run --traffic`): rows with context, process, kind, route,
+        initiator, from_device, to_device (ids; None: the host, or unknown), from_object, to_object (indexes in
+        objects, or None), code_function, offset, width, accesses, warps, bytes, error_bytes. Empty for a file
+        without them."""
+        return self._rows("transfers", Row) if self._has_table("transfers") else []
 
     @property
     def tracks(self) -> list[Track]:

@@ -2,7 +2,38 @@
 #include "base/words.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define X(id, number, name, what) [number] = name,
+const char *const plumb_traffic_mode_names[PLUMB_TRAFFIC_MODE_COUNT] = { PLUMB_TRAFFIC_MODES(X) };
+#undef X
+
+bool
+plumb_traffic_parse(const char *text, enum plumb_traffic_mode *mode, double *rate)
+{
+	for (unsigned m = 1; m < PLUMB_TRAFFIC_MODE_COUNT; m++) {
+		const char *name = plumb_traffic_mode_names[m];
+		size_t length = strlen(name);
+		if (strncmp(text, name, length))
+			continue;
+		double part = 1;
+		char *end = NULL;
+		if (m == PLUMB_TRAFFIC_SAMPLED) {
+			if (text[length] != ':' || !strchr("0123456789.", text[length + 1]))
+				return false;
+			part = strtod(text + length + 1, &end);
+			if (*end || !(part > 0 && part <= 1))
+				return false;
+		} else if (text[length]) {
+			return false;
+		}
+		*mode = (enum plumb_traffic_mode)m;
+		*rate = part;
+		return true;
+	}
+	return false;
+}
 
 #define X(id, number, name) [number] = name,
 const char *const plumb_access_kind_names[PLUMB_ACCESS_KIND_COUNT] = { PLUMB_ACCESS_KINDS(X) };

@@ -9,6 +9,7 @@
 #ifndef PLUMB_BASE_WORDS_H
 #define PLUMB_BASE_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -226,6 +227,8 @@ struct plumb_transfer plumb_transfer_of(const char *name);
  */
 #define PLUMB_GPU_MODES(X)                                                                         \
 	X(ACTIVITY, 1, "activity", "kernels, copies, sets and graphs, with their times")           \
+	X(TRAFFIC, 2, "traffic",                                                                   \
+	  "accesses of kernels to other GPUs (--traffic=full), without times")                     \
 	X(OFF, 0, "off", "nothing")
 
 enum plumb_gpu_mode {
@@ -267,7 +270,12 @@ enum plumb_traffic_mode {
 #define X(id, number, name, what) PLUMB_TRAFFIC_##id = number,
 	PLUMB_TRAFFIC_MODES(X)
 #undef X
+		PLUMB_TRAFFIC_MODE_COUNT
 };
+extern const char *const plumb_traffic_mode_names[PLUMB_TRAFFIC_MODE_COUNT]; /* [0] is NULL */
+/* "calls", "full" or "sampled:RATE", 0 < RATE ≤ 1 (*RATE is 1 for the others). False: TEXT is none
+ * of them, and nothing is set. */
+bool plumb_traffic_parse(const char *text, enum plumb_traffic_mode *mode, double *rate);
 
 /* What moved data from one device to another. X(identifier, number, name) */
 #define PLUMB_ACCESS_KINDS(X)                                                                      \
@@ -452,7 +460,14 @@ enum plumb_source {
 	X(OUTSIDE_CODE, 60, 0, "it is not inside the machine code of its function")                \
 	X(UNREADABLE_CODE, 61, 0, "the machine code of its module cannot be read")                 \
 	X(CODE_BOUND, 62, 0, "without machine code and lines: a profile keeps 20 MB of them")      \
-	X(CODE_NOT_WRITTEN, 63, 1, "its file could not be written into the run folder")
+	X(CODE_NOT_WRITTEN, 63, 1, "its file could not be written into the run folder")            \
+	X(NOT_DRAWN, 64, 0, "not drawn; those that were stand for it (--traffic=sampled)")         \
+	X(REACHED_NOTHING, 65, 0,                                                                  \
+	  "not looked at: earlier launches of its module reached no other device")                 \
+	X(NOT_CHOSEN, 66, 0, "not chosen (--traffic-kernels, --traffic-objects)")                  \
+	X(NOT_PATCHED, 67, 1, "its code was not patched")                                          \
+	X(TABLE_FULL, 68, 1, "plumb's tables on the GPU were full")                                \
+	X(NO_ALLOCATION, 69, 0, "to memory of which no allocation is known")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

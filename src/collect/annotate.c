@@ -3,8 +3,11 @@
  * The entry point of include/plumb/annotate.h and of Python's plumb.span. The functions of the
  * table are for the program, so nothing that they are given is trusted to be there.
  */
+#define plumb_name plumb_annotate_name /* the collector has a plumb_name of its own */
 #include <plumb/annotate.h>
+#undef plumb_name
 
+#include "collect/object.h"
 #include "collect/process.h"
 #include "collect/range.h"
 #include "collect/user_metric.h"
@@ -53,6 +56,13 @@ annotate_metric(const char *name, int64_t value)
 		plumb_user_metric(or_none(name), value);
 }
 
+static int
+annotate_name(const void *pointer, uint64_t bytes, const char *name)
+{
+	return plumb_process_wanted() &&
+	       plumb_object_named((uintptr_t)pointer, bytes, or_none(name));
+}
+
 PLUMB_EXPORT const struct plumb_annotate *plumb_annotate_v1(void);
 
 const struct plumb_annotate *
@@ -66,6 +76,7 @@ plumb_annotate_v1(void)
 		.mark = annotate_mark,
 		.metric = annotate_metric,
 		.pop_named = annotate_pop_named,
+		.name = annotate_name,
 	};
 	return &table;
 }

@@ -49,6 +49,9 @@
 #define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
 #define PLUMB_ENV_STALLS "PLUMB_STALLS"         /* samples of stalls, period 2^n cycles; 0: none */
 #define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
+#define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC"         /* as plumb_traffic_parse takes it; unset: none */
+#define PLUMB_ENV_TRAFFIC_KERNELS "PLUMB_TRAFFIC_KERNELS" /* an extended regular expression */
+#define PLUMB_ENV_TRAFFIC_OBJECTS "PLUMB_TRAFFIC_OBJECTS" /* likewise */
 #define PLUMB_ENV_TRACE "PLUMB_TRACE"     /* "all", "50" (iterations) or "20s": keep spans */
 #define PLUMB_ENV_COMMAND "PLUMB_COMMAND" /* "0": command lines are not recorded */
 #define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW"   /* "none", "all" or an extended regular expression */
@@ -61,6 +64,8 @@
 	"PLUMB_CHAIN_NVTX_INJECTION64_PATH" /* the value that was there before */
 #define PLUMB_ENV_CHAIN_CUDA                                                                       \
 	"PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
+#define PLUMB_ENV_CHAIN_NCCL                                                                       \
+	"PLUMB_CHAIN_NCCL_PROFILER_PLUGIN" /* the value that was there before */
 
 struct plumb_thread; /* one for each thread of the program that meets us; see thread.h */
 
@@ -171,6 +176,8 @@ struct plumb_collector_options {
 	bool replays;    /* replays of graphs have one record */
 	unsigned stalls; /* the period of samples of stalls is 2^stalls cycles; 0: none */
 	enum plumb_stalls_mode stalls_mode;
+	enum plumb_traffic_mode traffic; /* 0: none */
+	double traffic_rate;             /* of PLUMB_TRAFFIC_SAMPLED */
 	bool memory, shapes;
 	bool paused;
 	bool no_memo; /* walk every native stack; for measuring and tests */
@@ -179,6 +186,7 @@ struct plumb_collector_options {
 	char events[256];         /* "" none */
 	char trace[32];           /* "" none */
 	char follow[256];         /* "" all */
+	char traffic_kernels[256], traffic_objects[256]; /* "" all */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
 /* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no

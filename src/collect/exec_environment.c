@@ -34,7 +34,8 @@ static struct injection {
 	const char *name, *chain;
 	bool ours; /* it named the collector when this process began */
 } injections[] = { { "CUDA_INJECTION64_PATH", PLUMB_ENV_CHAIN_CUDA, false },
-	           { "NVTX_INJECTION64_PATH", PLUMB_ENV_CHAIN_NVTX, false } };
+	           { "NVTX_INJECTION64_PATH", PLUMB_ENV_CHAIN_NVTX, false },
+	           { "NCCL_PROFILER_PLUGIN", PLUMB_ENV_CHAIN_NCCL, false } };
 #define INJECTIONS (sizeof injections / sizeof *injections)
 
 /* The value of NAME in ENTRY, or NULL: it is another's. */

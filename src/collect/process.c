@@ -16,6 +16,7 @@
 #include "base/rank.h"
 #include "base/secret.h"
 #include "collect/clock.h"
+#include "collect/comm/comm.h"
 #include "collect/context.h"
 #include "collect/event.h"
 #include "collect/exec.h"
@@ -23,6 +24,7 @@
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/memory.h"
+#include "collect/object.h"
 #include "collect/range.h"
 #include "collect/recording.h"
 #include "collect/sampler.h"
@@ -299,6 +301,8 @@ make_region(void)
 	plumb_arena_init(&process_arena, &region);
 	write_process(&process_arena);
 	write_clock(&process_arena);
+	if (options.traffic)
+		plumb_comm_describe_plugin(&process_arena);
 	plumb_framework_describe_python(&process_arena);
 	if (plumb_gpu_inherited())
 		plumb_arena_environment(
@@ -477,6 +481,9 @@ load_options(void)
 	                                      PLUMB_STALLS_SERIALISED
 	                              ? PLUMB_STALLS_SERIALISED
 	                              : PLUMB_STALLS_CONTINUOUS;
+	const char *traffic = getenv(PLUMB_ENV_TRAFFIC);
+	if (!traffic || !plumb_traffic_parse(traffic, &options.traffic, &options.traffic_rate))
+		options.traffic = 0;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
 	options.no_memo = number_from(PLUMB_ENV_MEMO, 1) == 0;
@@ -487,7 +494,12 @@ load_options(void)
 	text_from(PLUMB_ENV_EVENTS, options.events, sizeof options.events);
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
+	text_from(PLUMB_ENV_TRAFFIC_KERNELS, options.traffic_kernels,
+	          sizeof options.traffic_kernels);
+	text_from(PLUMB_ENV_TRAFFIC_OBJECTS, options.traffic_objects,
+	          sizeof options.traffic_objects);
 	strcpy(options.folder, folder);
+	plumb_objects_start();
 	plumb_control_attach(folder, options.paused);
 	plumb_follow_load(options.follow);
 	plumb_python_look();
@@ -568,6 +580,7 @@ forget_region(void)
 	plumb_memory_forget();
 	plumb_ranges_forked();
 	plumb_user_metrics_forked();
+	plumb_comm_forget();
 	atomic_store(&ended, false);
 	atomic_store_explicit(&plumb_process_gate_page.gate.word, NULL, memory_order_relaxed);
 	atomic_store_explicit(state, OFF, memory_order_relaxed);
@@ -590,6 +603,8 @@ forget_parent(void)
 	plumb_python_forked();
 	plumb_gpu_forked();
 	plumb_event_forked();
+	plumb_comm_forked();
+	plumb_objects_renew(true);
 	plumb_sampler_forked();
 	pthread_mutex_init(&begin_lock, NULL);
 	forget_region();
@@ -608,6 +623,7 @@ plumb_process_session(void)
 			return 2;
 		plumb_region_close(&region);
 		plumb_generation++;
+		plumb_objects_renew(false);
 		plumb_threads_renew();
 		forget_region();
 	}

@@ -206,11 +206,12 @@ struct plumb_thread {
 	struct plumb_backward_entry *backward;
 	plumb_id caller; /* engine threads: who called the backward pass they run */
 
-	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */
-	uint32_t parked;                   /* tasks that are */
-	plumb_id root_value;               /* chain of the values at the root */
-	struct plumb_id_table range_names; /* strings that were a range's name */
-	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
+	struct plumb_tasks *tasks;               /* NULL: none was parked yet; see task.h */
+	uint32_t parked;                         /* tasks that are */
+	plumb_id root_value;                     /* chain of the values at the root */
+	struct plumb_id_table range_names;       /* strings that were a range's name */
+	struct plumb_metric_slot *metrics;       /* the program's own; see user_metric.c */
+	struct plumb_comm_thread *communication; /* NULL: none yet; see comm/totals.c */
 };
 _Static_assert(sizeof(struct plumb_operator_frame) == 128, "two cache lines");
 _Static_assert(offsetof(struct plumb_thread, arena.ledger) == 192, "three cache lines");

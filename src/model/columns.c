@@ -9,6 +9,8 @@ static const char *const origin_reasons[] = {
 };
 static const char *const window_kinds[] = { NULL, "startup", "loop", "rest", "part" };
 static const char *const cost_scopes[] = { NULL, "run", "step" };
+static const char *const levels[] = { NULL, "M", "M/L", "M/L/G", "serialised" };
+static const char *const level_bounds[] = { NULL, "launches", "loop", "run" };
 static const char *const severities[] = { NULL, "note", "warning", "serious" };
 
 const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
@@ -76,6 +78,12 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_UNREADABLE_CODE] = "unreadable_code",
 	[PLUMB_FATE_CODE_BOUND] = "code_bound",
 	[PLUMB_FATE_CODE_NOT_WRITTEN] = "code_not_written",
+	[PLUMB_FATE_NOT_DRAWN] = "not_drawn",
+	[PLUMB_FATE_REACHED_NOTHING] = "reached_nothing",
+	[PLUMB_FATE_NOT_CHOSEN] = "not_chosen",
+	[PLUMB_FATE_NOT_PATCHED] = "not_patched",
+	[PLUMB_FATE_TABLE_FULL] = "table_full",
+	[PLUMB_FATE_NO_ALLOCATION] = "no_allocation",
 };
 
 #define CELL(title, kind, field)                                                                   \
@@ -555,6 +563,39 @@ static const struct plumb_row_column costs_columns[] = {
 	{ CELL("low", REAL, low) },
 	{ CELL("high", REAL, high) },
 	{ CELL("why", TEXT, why) },
+};
+#undef ROW
+
+#define ROW struct plumb_level_row
+static const struct plumb_row_column levels_columns[] = {
+	{ WORD("level", level, levels) },
+	{ WORD("scope", scope, cost_scopes) },
+	{ WORD("bounds", bounds, level_bounds) },
+	{ CELL("runs", INT, runs) },
+	{ CELL("kept", INT, kept) },
+	{ CELL("steps", INT, steps) },
+	{ CELL("time_ns", INT, time_ns) },
+	{ CELL("low_ns", INT, low_ns) },
+	{ CELL("high_ns", INT, high_ns) },
+	{ CELL("added_ns", INT, added_ns) },
+	{ CELL("added_low_ns", INT, added_low_ns) },
+	{ CELL("added_high_ns", INT, added_high_ns) },
+	{ CELL("why", TEXT, why) },
+};
+#undef ROW
+
+#define ROW struct plumb_level_value
+static const struct plumb_row_column level_values_columns[] = {
+	{ ID("context", context, CONTEXTS), .order = 1 },
+	{ CELL("metric", METRIC, metric), .order = 2 },
+	{ WORD("level", level, levels), .order = 3 },
+	{ CELL("own_recorded_ns", INT, own_recorded_ns) },
+	{ CELL("own_ns", INT, own_ns) },
+	{ CELL("measured_ns", INT, measured_ns) },
+	{ CELL("corrected_ns", INT, corrected_ns) },
+	{ CELL("low_ns", INT, low_ns) },
+	{ CELL("high_ns", INT, high_ns) },
+	{ ID_OR_NONE("passed", passed, CONTEXTS) },
 };
 #undef ROW
 

@@ -4,7 +4,7 @@
 
 #include "base/pool.h"
 #include "base/utf8.h"
-#include "model/profile.h"
+#include "model/rows.h"
 
 #define TEXTS 6
 
@@ -70,6 +70,48 @@ plumb_profile_set_cost(struct plumb_profile *profile, const struct plumb_cost *c
 	profile->costs = row;
 	profile->costs_count = profile->costs_room = 1;
 	return 0;
+}
+
+int
+plumb_profile_set_levels(struct plumb_profile *profile, const struct plumb_level_row *levels,
+                         const char *const *whys, uint32_t count, struct plumb_level_value *values,
+                         uint32_t values_count, struct plumb_error *error)
+{
+	struct plumb_level_row *rows = calloc((size_t)count + 1, sizeof *rows);
+	uint32_t strings = profile->strings_count;
+	const char **grown =
+		realloc(profile->strings, ((size_t)strings + count + 1) * sizeof *grown);
+	bool ok = rows && grown;
+
+	if (grown)
+		profile->strings = grown; /* more room, nothing new in it yet */
+	if (ok && !profile->storage)
+		profile->storage = plumb_pool_new();
+	ok = ok && profile->storage;
+	for (uint32_t i = 0; ok && i < count; i++) {
+		rows[i] = levels[i];
+		rows[i].why = PLUMB_NONE;
+		if (!whys[i])
+			continue;
+		grown[strings] = keep_text(profile->storage, whys[i]);
+		ok = grown[strings] != NULL;
+		rows[i].why = strings++;
+	}
+	if (!ok) {
+		free(rows);
+		free(values);
+		return plumb_fail_memory(error, "for the levels");
+	}
+	free(profile->levels);
+	free(profile->level_values);
+	profile->levels = rows;
+	profile->levels_count = profile->levels_room = count;
+	profile->level_values = values;
+	profile->level_values_count = profile->level_values_room = values_count;
+	profile->strings_count = strings;
+	return plumb_row_order(profile, &plumb_row_tables[PLUMB_TABLE_LEVEL_VALUES])
+	               ? plumb_fail_memory(error, "for the levels")
+	               : 0;
 }
 
 int

@@ -505,6 +505,43 @@ struct plumb_cost {
 	uint32_t why;                  /* string: why it is not known, or PLUMB_NONE */
 };
 
+/* `plumb levels`: runs of the program in which ever more of it was observed. The profile is of a
+ * run in which most was. */
+enum plumb_level_kind {
+	PLUMB_LEVEL_M = 1,          /* M: an iteration, or the run */
+	PLUMB_LEVEL_ML = 2,         /* M/L: modules and operators, too */
+	PLUMB_LEVEL_MLG = 3,        /* M/L/G: GPU work, and all layers of call paths, too */
+	PLUMB_LEVEL_SERIALISED = 4, /* as M/L/G, and every launch waits for its work */
+};
+enum plumb_level_bounds {
+	PLUMB_LEVEL_BY_LAUNCHES = 1, /* the same launches of each run */
+	PLUMB_LEVEL_BY_LOOP = 2,     /* the main loop of each run, as its profile has it */
+	PLUMB_LEVEL_BY_RUN = 3,      /* the run as a whole */
+};
+/* The runs at one level. Times are of an iteration, or of the run if SCOPE says so. */
+struct plumb_level_row {
+	uint32_t level;                                /* enum plumb_level_kind */
+	uint32_t scope;                                /* enum plumb_cost_scope */
+	uint32_t bounds;                               /* enum plumb_level_bounds */
+	int64_t runs;                                  /* that were made */
+	int64_t kept;                                  /* of them; the others did other work */
+	int64_t steps;                                 /* in each; PLUMB_UNKNOWN */
+	int64_t time_ns, low_ns, high_ns;              /* PLUMB_UNKNOWN */
+	int64_t added_ns, added_low_ns, added_high_ns; /* to the level before; PLUMB_UNKNOWN */
+	uint32_t why; /* string: why runs were left out, or the time is not known; PLUMB_NONE */
+};
+/* A metric of a context at its own level, over all of the main loop (or the run, as the levels'
+ * scope says). Times are inclusive, but for those that say own. */
+struct plumb_level_value {
+	uint32_t context, metric;
+	uint32_t level;          /* at which it was measured */
+	int64_t own_recorded_ns; /* in this profile */
+	int64_t own_ns;          /* corrected; PLUMB_UNKNOWN: the runs differ here */
+	int64_t measured_ns;     /* at the deepest level */
+	int64_t corrected_ns, low_ns, high_ns;
+	uint32_t passed; /* context: seems to cost less than this one, and costs more; or NONE */
+};
+
 /* The run as a whole. */
 struct plumb_run {
 	uint32_t command; /* string */
@@ -573,6 +610,9 @@ struct plumb_run {
 	T(WINDOW_DEVICES, "window_devices", struct plumb_window_device, window_devices,            \
 	  .since = 5)                                                                              \
 	T(COSTS, "costs", struct plumb_cost, costs, .since = 5, .may_lack = true)                  \
+	T(LEVELS, "levels", struct plumb_level_row, levels, .since = 6, .may_lack = true)          \
+	T(LEVEL_VALUES, "level_values", struct plumb_level_value, level_values, .since = 6,        \
+	  .may_lack = true)                                                                        \
 	T(CPU_SAMPLES, "cpu_samples", struct plumb_cpu_sample, cpu_samples, .since = 3,            \
 	  .may_lack = true, .moments = true, .most = PLUMB_CPU_SAMPLES_MAX,                        \
 	  .lost_as = PLUMB_SOURCE_SAMPLE_TIME)                                                     \
@@ -718,6 +758,14 @@ plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_fin
  * NULL: none. PLUMB_ESYSTEM: no memory, nothing changed. */
 int plumb_profile_set_cost(struct plumb_profile *profile, const struct plumb_cost *cost,
                            const char *why, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Third: what `plumb levels` measured, in place of what the profile said before. WHYS are the texts
+ * of the LEVELS; NULL: none. VALUES were malloced, and become the profile's. PLUMB_ESYSTEM: no
+ * memory. */
+int
+plumb_profile_set_levels(struct plumb_profile *profile, const struct plumb_level_row *levels,
+                         const char *const *whys, uint32_t count, struct plumb_level_value *values,
+                         uint32_t values_count, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* One metric's observations put together. count 0 means there were none: then nothing else
  * holds. */

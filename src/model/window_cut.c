@@ -524,7 +524,8 @@ cut_collectives(struct cut *cut)
 
 /* ---- the whole ---- */
 
-/* Findings are of the whole, and windows have no windows. */
+/* Findings are of the whole, and windows have no windows. Transfers have no times: which of them
+ * were in a window is not known, nor what its objects were. */
 static int
 drop_rows(struct cut *cut)
 {
@@ -542,6 +543,10 @@ static int (*const cuts[PLUMB_TABLES])(struct cut *cut) = {
 	[PLUMB_TABLE_MEMORY_SERIES] = cut_memory_series,
 	[PLUMB_TABLE_DEVICE_PROCESSES] = cut_device_processes,
 	[PLUMB_TABLE_COLLECTIVES] = cut_collectives,
+	[PLUMB_TABLE_OBJECTS] = drop_rows,
+	[PLUMB_TABLE_OBJECT_RANGES] = drop_rows,
+	[PLUMB_TABLE_OBJECT_BINS] = drop_rows,
+	[PLUMB_TABLE_TRANSFERS] = drop_rows,
 	[PLUMB_TABLE_WINDOWS] = drop_rows,
 	[PLUMB_TABLE_WINDOW_STRETCHES] = drop_rows,
 	[PLUMB_TABLE_WINDOW_VALUES] = drop_rows,

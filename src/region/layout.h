@@ -134,6 +134,8 @@ enum plumb_record_type {
 	PLUMB_RECORD_OBJECT_RANGE = 30,
 	PLUMB_RECORD_OBJECT_BIN = 31,
 	PLUMB_RECORD_COLLECTIVE = 32,
+	PLUMB_RECORD_COMMUNICATOR = 33,
+	PLUMB_RECORD_COMMUNICATION = 34,
 };
 
 struct plumb_record {
@@ -624,7 +626,7 @@ struct plumb_record_object {
 	uint32_t kind;    /* enum plumb_object_kind */
 	plumb_id name;    /* string that the program gave it, or 0 */
 	plumb_id within;  /* OBJECT, or 0 */
-	uint32_t pad;
+	uint32_t import;  /* of IMPORTED: memory of different keys is of different objects */
 	_Atomic uint64_t allocations, bytes;
 	_Atomic uint64_t live, most; /* bytes live now, and at most */
 	/* As in struct plumb_object; PLUMB_OBJECT_UNTOUCHED: no access was looked at */
@@ -671,22 +673,52 @@ struct plumb_record_transfer {
 	uint32_t width;                  /* bytes of an access; 0: not known */
 	uint64_t offset;                 /* of the instruction in the function */
 	_Atomic uint64_t accesses, warps, bytes;
-	double error; /* standard error of the bytes; 0: exact */
+	double variance; /* of the bytes, the square of their standard error; 0: exact */
 };
 _Static_assert(sizeof(struct plumb_record_transfer) == 96, "transfer");
 
-/* One operation of a communication library; see struct plumb_collective. Numbers are INT64_MIN
- * where they are not known. Times are CLOCK_MONOTONIC but START and END, which are the GPU
- * runtime's as in SPAN; they are 0 where no kernel was found for it. */
+/* A communicator of a communication library, as one of its ranks has it. Numbers are INT64_MIN
+ * where they are not known, here and in the next two. */
+struct plumb_record_communicator {
+	struct plumb_record head;
+	uint64_t id;             /* the same on all its ranks; 0: not known */
+	plumb_id name;           /* that the program gave it, or 0 */
+	_Atomic uint32_t stream; /* STREAM of its newest kernel; 0: none is known */
+	int64_t nodes, size, rank;
+};
+_Static_assert(sizeof(struct plumb_record_communicator) == 48, "communicator");
+
+/* One operation of a communication library; see struct plumb_collective. The newest ones are kept:
+ * an old record is written over. CALLED is CLOCK_MONOTONIC; START and END are the GPU runtime's as
+ * in SPAN, and 0 while no kernel is known for it. */
 struct plumb_record_collective {
 	struct plumb_record head;
-	plumb_id node, stream;                                    /* 0: not known */
-	plumb_id group, operation, datatype, algorithm, protocol; /* strings, 0: not known */
+	plumb_id node;                                     /* 0: not known */
+	plumb_id communicator;                             /* COMMUNICATOR */
+	plumb_id operation, datatype, algorithm, protocol; /* strings; 0: not known */
+	_Atomic uint32_t stream;                           /* STREAM; 0: not known */
+	_Atomic uint32_t writes;                           /* odd: it is being written */
+	_Atomic uint32_t next;                             /* the collector's own */
 	uint32_t pad;
-	uint64_t called, start, end;
-	int64_t bytes, sequence, size, rank, peer, root, channels;
+	_Atomic uint64_t correlation; /* of the launch of its kernel; 0: not known */
+	uint64_t called;
+	_Atomic uint64_t start, end;
+	int64_t bytes, sequence, peer, root, channels;
 };
 _Static_assert(sizeof(struct plumb_record_collective) == 120, "collective");
+
+/* All operations that agree in all but their number. They become transfers. */
+struct plumb_record_communication {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id communicator;
+	plumb_id operation;
+	uint32_t kind; /* enum plumb_access_kind: COLLECTIVE, SEND or RECEIVE */
+	int64_t peer;
+	plumb_id from_object, to_object; /* OBJECT of this rank's data; 0: not known, or none */
+	_Atomic uint64_t calls, bytes;
+};
+_Static_assert(sizeof(struct plumb_record_communication) == 56, "communication");
 
 /*
  * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track.

@@ -43,9 +43,9 @@ to_string(const struct joining *j, uint32_t id)
 
 /* The tables whose rows other rows refer to. */
 static const enum plumb_table_number referred[] = {
-	PLUMB_TABLE_PROCESSES,    PLUMB_TABLE_DEVICES,       PLUMB_TABLE_TRACKS,
-	PLUMB_TABLE_FRAMES,       PLUMB_TABLE_CONTEXTS,      PLUMB_TABLE_WINDOWS,
-	PLUMB_TABLE_CODE_OBJECTS, PLUMB_TABLE_CODE_FUNCTIONS
+	PLUMB_TABLE_PROCESSES,    PLUMB_TABLE_DEVICES,        PLUMB_TABLE_TRACKS,
+	PLUMB_TABLE_FRAMES,       PLUMB_TABLE_CONTEXTS,       PLUMB_TABLE_WINDOWS,
+	PLUMB_TABLE_CODE_OBJECTS, PLUMB_TABLE_CODE_FUNCTIONS, PLUMB_TABLE_OBJECTS
 };
 #define REFERRED (sizeof referred / sizeof *referred)
 
@@ -360,6 +360,27 @@ take_code(struct joining *j)
 	}
 }
 
+/* Each is of one process, so that none is there already. Those that others are within come first.
+ * What a rank imported from another one stays memory of another process: a profile has no keys of
+ * handles. Settling the runs' folders together joins it. */
+static void
+take_objects(struct joining *j)
+{
+	uint32_t *ids = j->to.tables[PLUMB_TABLE_OBJECTS].ids;
+
+	for (uint32_t i = 0; i < j->from->objects_count; i++)
+		ids[i] = PLUMB_NONE;
+	for (int inner = 0; inner < 2; inner++) {
+		for (uint32_t i = 0; i < j->from->objects_count; i++) {
+			struct plumb_object row = j->from->objects[i];
+			if ((row.within != PLUMB_NONE) != inner)
+				continue;
+			plumb_row_map(&plumb_row_tables[PLUMB_TABLE_OBJECTS], &row, &j->to);
+			ids[i] = plumb_builder_object(j->builder, &row);
+		}
+	}
+}
+
 /* Rows that the joined profile has no room for are counted. */
 static void
 take_rows(struct joining *j, enum plumb_table_number number)
@@ -501,6 +522,7 @@ take_profile(struct joining *j, const struct plumb_profile *const *profiles, siz
 	take_contexts(j);
 	take_metrics(j);
 	take_code(j);
+	take_objects(j);
 	take_all_rows(j);
 	take_environment(j, profiles, count);
 	return 0;

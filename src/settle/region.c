@@ -58,6 +58,13 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(SAMPLE, struct plumb_record_sample, plumb_settle_sample(region, it));
 	CASE(STALLS, struct plumb_record_stalls, plumb_settle_sampling(region, it));
 	CASE(GPU_CODE, struct plumb_record_gpu_code, plumb_settle_gpu_module(region, it));
+	CASE(COMMUNICATOR, struct plumb_record_communicator, plumb_settle_communicator(region, id));
+	CASE(COLLECTIVE, struct plumb_record_collective, plumb_settle_collective(region, it));
+	CASE(OBJECT, struct plumb_record_object, region->traffic = true);
+	CASE(OBJECT_RANGE, struct plumb_record_object_range, (void)it);
+	CASE(OBJECT_BIN, struct plumb_record_object_bin, (void)it);
+	CASE(TRANSFER, struct plumb_record_transfer, region->traffic = true);
+	CASE(COMMUNICATION, struct plumb_record_communication, region->traffic = true);
 	CASE(OVERHEAD, struct plumb_record_overhead, plumb_settle_overhead(region, it));
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
 	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
@@ -106,6 +113,8 @@ take_records(struct plumb_settle_region *region)
 	plumb_settle_tallies(region);
 	plumb_settle_memories(region);
 	plumb_settle_sampled(region);
+	if (region->traffic)
+		plumb_settle_region_traffic(region);
 	if (!region->is_run)
 		plumb_settle_copies(region);
 	plumb_settle_balance(region, records);

@@ -46,6 +46,8 @@ plumb_settler_free(struct plumb_settler *settler)
 	plumb_vec_free(&settler->kernel_lines);
 	plumb_inductor_log_free(&settler->compiled);
 	plumb_settle_stalls_free(settler);
+	plumb_settle_communications_free(settler);
+	plumb_settle_traffic_free(settler);
 	plumb_settle_native_free(settler);
 }
 
@@ -187,6 +189,8 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	plumb_settle_kernel_lines(settler);
 	plumb_settle_provenance(settler);
 	plumb_settle_stalls(settler);
+	plumb_settle_communications(settler);
+	plumb_settle_traffic(settler);
 	plumb_settle_busy(settler);
 	plumb_settle_environment(settler);
 	plumb_settle_code_objects(settler);

@@ -16,6 +16,8 @@
  *   stalls.c       samples of GPU program counters → rows of code and samples
  *   gpu_code.c     the modules of GPU code that they are in, through isa/module.h
  *   stall_values.c the same samples as metrics of contexts, and frames below kernels
+ *   communication.c  operations of communication libraries
+ *   traffic.c      objects and transfers
  *   copies.c       the parts of the run, and what values added up in them
  *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   samples.c      moments of CPU samples, which lie among them
@@ -188,9 +190,66 @@ struct plumb_settle_stalls {
 	uint64_t count; /* of all samples */
 };
 
+/* A rank's communicator of a communication library. */
+struct plumb_settle_communicator {
+	uint64_t id;   /* the same for all ranks of a group; 0: not known */
+	uint32_t name; /* string or PLUMB_NONE */
+	int64_t size, rank;
+	uint32_t process, device; /* PLUMB_NONE: not known */
+	uint32_t group, ranks;    /* strings, once all regions are read */
+};
+struct plumb_settle_collective {
+	struct plumb_collective row; /* but for the group */
+	uint32_t communicator;
+};
+/* Operations that agree in all but their number. */
+struct plumb_settle_told {
+	uint32_t context, communicator, kind;
+	uint32_t from_object, to_object; /* of the settler's traffic, or PLUMB_NONE */
+	int64_t peer;                    /* rank in the group, or PLUMB_UNKNOWN */
+	uint64_t calls;
+	int64_t bytes;
+};
+struct plumb_settle_communication {
+	PLUMB_VEC(struct plumb_settle_communicator) communicators;
+	PLUMB_VEC(struct plumb_settle_collective) collectives;
+	PLUMB_VEC(struct plumb_settle_told) told;
+};
+
+/* An OBJECT record. */
+struct plumb_settle_object {
+	struct plumb_object row; /* without `within` */
+	uint32_t within;         /* an index of these, or PLUMB_NONE; that one has none */
+	uint32_t number;         /* row in the profile, or PLUMB_NONE */
+};
+
+/* An allocation. */
+struct plumb_settle_object_range {
+	uint32_t object;
+	uint64_t address;
+	int64_t bytes, start, end;
+	uint64_t key;
+};
+
+/* A TRANSFER record. Objects are indexes. */
+struct plumb_settle_transfer {
+	struct plumb_transfer_row row;
+	uint64_t module; /* 0: no code */
+	uint32_t name;   /* string: the function's */
+};
+
+struct plumb_settle_traffic {
+	PLUMB_VEC(struct plumb_settle_object) objects;
+	PLUMB_VEC(struct plumb_settle_object_range) ranges;
+	PLUMB_VEC(struct plumb_object_bin) bins; /* objects are indexes */
+	PLUMB_VEC(struct plumb_settle_transfer) transfers;
+};
+
 struct plumb_settler {
 	struct plumb_builder *builder;
 	struct plumb_settle_stalls stalls;
+	struct plumb_settle_communication communication;
+	struct plumb_settle_traffic traffic;
 	PLUMB_VEC(struct plumb_settle_context) contexts;
 	PLUMB_VEC(struct plumb_settle_device) devices;
 	PLUMB_VEC(struct plumb_settle_process) processes; /* beside the builder's */
@@ -260,6 +319,7 @@ struct plumb_settle_region {
 	int64_t seen; /* the latest time in it */
 	uint64_t replays;
 	uint32_t samples; /* how many samples of stalls there were before this region */
+	bool traffic;     /* it has objects or transfers */
 	/* The program's own metrics: number in the region - PLUMB_METRIC_USER → in the builder; 0
 	 * none */
 	uint32_t metrics[PLUMB_SETTLE_METRICS];
@@ -375,11 +435,26 @@ void
 plumb_settle_sampling(struct plumb_settle_region *region, const struct plumb_record_stalls *record);
 void plumb_settle_gpu_module(struct plumb_settle_region *region,
                              const struct plumb_record_gpu_code *record);
+/* The devices of the region by ordinal; PLUMB_NONE: there is none. */
+#define PLUMB_SETTLE_ORDINALS 64u
+void
+plumb_settle_ordinals(struct plumb_settle_region *region, uint32_t ordinals[PLUMB_SETTLE_ORDINALS]);
 /* At the region's end: which devices its samples are of. */
 void plumb_settle_sampled(struct plumb_settle_region *region);
 /* When all contexts are there: rows of code and of samples, and values of contexts. */
 void plumb_settle_stalls(struct plumb_settler *settler);
 void plumb_settle_stalls_free(struct plumb_settler *settler);
+
+/* ---- communication.c ---- */
+/* A COMMUNICATOR, in the settler's list; PLUMB_NONE: there is none. */
+uint32_t plumb_settle_communicator(struct plumb_settle_region *region, plumb_id id);
+void plumb_settle_collective(struct plumb_settle_region *region,
+                             const struct plumb_record_collective *record);
+void plumb_settle_operations_told(struct plumb_settle_region *region, const uint32_t *ordinals,
+                                  const struct plumb_record_communication *record);
+/* When all regions were read, before plumb_settle_traffic: rows of collectives, and transfers. */
+void plumb_settle_communications(struct plumb_settler *settler);
+void plumb_settle_communications_free(struct plumb_settler *settler);
 
 /* ---- gpu_code.c ---- */
 /* A function that was sampled: from here to its row, and what its module says about it. */
@@ -396,10 +471,23 @@ struct plumb_settle_function {
 	/* Lines by offset, ascending: each holds until the next one. Strings of the builder. */
 	struct plumb_code_lines lines;
 };
+/* What is known of the function NAME of the module that a process calls ID. */
+void plumb_settle_function_of(const struct plumb_settler *settler, uint64_t id, uint32_t name,
+                              uint32_t process, struct plumb_settle_function *function);
 /* Reads the modules of COUNT functions, which are ordered by module, and makes their rows. Those
  * with the most samples keep their code if not all may. */
 void plumb_settle_gpu_functions(struct plumb_settler *settler,
                                 struct plumb_settle_function *functions, uint32_t count);
+
+/* ---- traffic.c ---- */
+/* At the region's end: its objects and transfers, if it has some. */
+void plumb_settle_region_traffic(struct plumb_settle_region *region);
+/* The object that is the record ID, in the settler's list; PLUMB_NONE: it is none. */
+uint32_t
+plumb_settle_object(struct plumb_settle_region *region, const uint32_t *ordinals, plumb_id id);
+/* When all contexts are there: rows of them. */
+void plumb_settle_traffic(struct plumb_settler *settler);
+void plumb_settle_traffic_free(struct plumb_settler *settler);
 
 /* ---- stall_values.c ---- */
 /* Samples of one place and reason. */

@@ -108,27 +108,34 @@ plumb_settle_gpu_module(struct plumb_settle_region *region,
 }
 
 void
-plumb_settle_sampled(struct plumb_settle_region *region)
+plumb_settle_ordinals(struct plumb_settle_region *region, uint32_t ordinals[PLUMB_SETTLE_ORDINALS])
 {
-	struct plumb_settle_sample *samples = region->settler->stalls.samples.items;
-	uint32_t count = region->settler->stalls.samples.count, ordinals[64];
 	const struct plumb_record *record;
 	uint64_t cursor = 0;
 
-	if (region->samples == count)
-		return;
-	for (size_t i = 0; i < sizeof ordinals / sizeof *ordinals; i++)
+	for (uint32_t i = 0; i < PLUMB_SETTLE_ORDINALS; i++)
 		ordinals[i] = PLUMB_NONE;
 	while ((record = plumb_region_next(region->reader, &cursor))) {
 		const void *it = record;
 		const struct plumb_record_device *device = it;
 		if (record->type == PLUMB_RECORD_DEVICE && record->length >= sizeof *device &&
-		    device->ordinal < sizeof ordinals / sizeof *ordinals)
+		    device->ordinal < PLUMB_SETTLE_ORDINALS)
 			ordinals[device->ordinal] = plumb_settle_device(
 				region, plumb_region_reader_id(region->reader, record));
 	}
+}
+
+void
+plumb_settle_sampled(struct plumb_settle_region *region)
+{
+	struct plumb_settle_sample *samples = region->settler->stalls.samples.items;
+	uint32_t count = region->settler->stalls.samples.count, ordinals[PLUMB_SETTLE_ORDINALS];
+
+	if (region->samples == count)
+		return;
+	plumb_settle_ordinals(region, ordinals);
 	for (uint32_t i = region->samples; i < count; i++)
-		samples[i].device = samples[i].device < sizeof ordinals / sizeof *ordinals
+		samples[i].device = samples[i].device < PLUMB_SETTLE_ORDINALS
 		                            ? ordinals[samples[i].device]
 		                            : PLUMB_NONE;
 }
@@ -202,18 +209,35 @@ next_pair(const struct plumb_settler *settler, uint32_t *at, uint64_t *all, uint
 }
 
 static const struct plumb_settle_gpu_module *
-find_module(const struct plumb_settler *settler, const struct plumb_settle_sample *sample)
+find_module(const struct plumb_settler *settler, uint64_t id)
 {
 	const struct plumb_settle_gpu_module *found = NULL;
 
 	for (uint32_t i = 0; i < settler->stalls.modules.count; i++) {
 		const struct plumb_settle_gpu_module *module = &settler->stalls.modules.items[i];
-		if (module->id == sample->module && (module->kept || !found))
+		if (module->id == id && (module->kept || !found))
 			found = module;
 		if (found && found->kept)
 			break;
 	}
 	return found;
+}
+
+void
+plumb_settle_function_of(const struct plumb_settler *settler, uint64_t id, uint32_t name,
+                         uint32_t process, struct plumb_settle_function *function)
+{
+	const struct plumb_settle_gpu_module *module = find_module(settler, id);
+
+	*function = (struct plumb_settle_function){
+		.module = module ? module->hash : id,
+		.name = name,
+		.process = process,
+		.folder = module ? module->folder : PLUMB_NONE,
+		.fate = !module        ? PLUMB_FATE_UNKNOWN_MODULE
+		        : module->kept ? PLUMB_FATE_ATTRIBUTED
+		                       : PLUMB_FATE_UNREADABLE_CODE,
+	};
 }
 
 typedef PLUMB_VEC(struct plumb_settle_function) function_list;
@@ -231,17 +255,11 @@ list_functions(const struct plumb_settler *settler, function_list *functions)
 		uint64_t all, idle;
 		if (!at || sample->module != sample[-1].module ||
 		    sample->function != sample[-1].function) {
-			const struct plumb_settle_gpu_module *module = find_module(settler, sample);
 			function = plumb_vec_add(functions);
 			if (!function)
 				return false;
-			function->module = module ? module->hash : sample->module;
-			function->name = sample->function;
-			function->process = sample->process;
-			function->folder = module ? module->folder : PLUMB_NONE;
-			function->fate = !module        ? PLUMB_FATE_UNKNOWN_MODULE
-			                 : module->kept ? PLUMB_FATE_ATTRIBUTED
-			                                : PLUMB_FATE_UNREADABLE_CODE;
+			plumb_settle_function_of(settler, sample->module, sample->function,
+			                         sample->process, function);
 		}
 		next_pair(settler, &at, &all, &idle);
 		functions->items[functions->count - 1].count += all;

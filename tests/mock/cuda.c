@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tool.h"
+#include "driver.h"
 
 #define DEVICES 8
 #define STREAMS 64
@@ -34,9 +34,21 @@ static uint64_t graph_nodes;
 static _Thread_local struct {
 	uint32_t device;
 	uint64_t duration, host_ns;
-	uint8_t from, to;
+	uint8_t from, to; /* 0: the addresses say so */
 	uint32_t registers, static_shared, to_device;
 } now;
+
+uint32_t
+mock_current_device(void)
+{
+	return now.device;
+}
+
+MOCK_EXPORT void
+mock_device(uint32_t device)
+{
+	now.device = device % DEVICES;
+}
 
 MOCK_EXPORT uint64_t
 mock_now(void)
@@ -134,6 +146,49 @@ fails(void)
 	long long n = __atomic_add_fetch(mock_value("launched"), 1, __ATOMIC_SEQ_CST),
 		  every = mock_get("fail");
 	return every && n % every == 0;
+}
+
+void
+mock_begin(struct mock_call *call)
+{
+	begin(call);
+}
+
+CUresult
+mock_finish(struct mock_call *call, CUresult result)
+{
+	return finish(call, result);
+}
+
+static int
+is_host(uint8_t kind)
+{
+	return kind <= CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+}
+
+void
+mock_move(const struct mock_call *call, uint64_t from, uint64_t to, uint64_t bytes, CUstream stream)
+{
+	struct mock_memory source = mock_memory_at(from), target = mock_memory_at(to);
+	int between = !is_host(source.kind) && !is_host(target.kind);
+	int peers = between && source.device != target.device;
+	struct mock_work work = {
+		.kind = peers ? MOCK_PEER_COPY : MOCK_COPY,
+		.device = now.device,
+		.duration = 1000,
+		.bytes = bytes,
+		.from = source.kind,
+		.to = target.kind,
+		.direction = peers                   ? CUPTI_ACTIVITY_MEMCPY_KIND_PTOP
+		             : between               ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOD
+		             : !is_host(target.kind) ? CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
+		             : !is_host(source.kind) ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOH
+		                                     : CUPTI_ACTIVITY_MEMCPY_KIND_HTOH,
+		.from_device = source.device,
+		.to_device = target.device,
+		.correlation = call->correlation,
+	};
+	run(&work, stream_number(stream));
 }
 
 /* ---- the driver: its start ---- */
@@ -269,9 +324,10 @@ mock_launch(const char *name, uint64_t duration_ns)
 
 /* ---- the driver: copies and sets ---- */
 
-/* A copy of BYTES; the memory kinds come from `now`. */
+/* A copy of BYTES; the memory kinds come from `now`, or from the addresses. */
 static CUresult
-transfer(struct mock_call *call, uint8_t direction, size_t bytes, CUstream stream)
+transfer(struct mock_call *call, uint8_t direction, uint64_t from, uint64_t to, size_t bytes,
+         CUstream stream)
 {
 	struct mock_work work = {
 		.kind = direction == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP ? MOCK_PEER_COPY : MOCK_COPY,
@@ -281,9 +337,14 @@ transfer(struct mock_call *call, uint8_t direction, size_t bytes, CUstream strea
 		.from = now.from,
 		.to = now.to,
 		.direction = direction,
+		.from_device = now.device,
 		.to_device = now.to_device,
 	};
 	begin(call);
+	if (!now.from) {
+		mock_move(call, from, to, bytes, stream);
+		return finish(call, CUDA_SUCCESS);
+	}
 	host_sleep(now.host_ns);
 	if (fails())
 		return finish(call, CUDA_ERROR_INVALID_VALUE);
@@ -291,14 +352,6 @@ transfer(struct mock_call *call, uint8_t direction, size_t bytes, CUstream strea
 	run(&work, stream_number(stream));
 	return finish(call, CUDA_SUCCESS);
 }
-
-#define CALL(function, ...)                                                                        \
-	function##_params params = { __VA_ARGS__ };                                                \
-	struct mock_call call = {                                                                  \
-		.id = CUPTI_DRIVER_TRACE_CBID_##function,                                          \
-		.name = #function,                                                                 \
-		.params = &params,                                                                 \
-	}
 
 /* Under their exported names, which cuda.h's macros hide. */
 #undef cuMemcpyHtoD
@@ -311,35 +364,35 @@ CUresult CUDAAPI
 cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
 	CALL(cuMemcpyHtoD_v2, to, from, bytes);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, bytes, NULL);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, (uintptr_t)from, to, bytes, NULL);
 }
 
 CUresult CUDAAPI
 cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
 	CALL(cuMemcpyDtoH_v2, to, from, bytes);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, bytes, NULL);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, from, (uintptr_t)to, bytes, NULL);
 }
 
 CUresult CUDAAPI
 cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	CALL(cuMemcpyHtoDAsync_v2, to, from, bytes, stream);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, (uintptr_t)from, to, bytes, stream);
 }
 
 CUresult CUDAAPI
 cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	CALL(cuMemcpyDtoHAsync_v2, to, from, bytes, stream);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, from, (uintptr_t)to, bytes, stream);
 }
 
 CUresult CUDAAPI
 cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	CALL(cuMemcpyDtoDAsync_v2, to, from, bytes, stream);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, from, to, bytes, stream);
 }
 
 CUresult CUDAAPI
@@ -347,7 +400,7 @@ cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcont
                   size_t bytes, CUstream stream)
 {
 	CALL(cuMemcpyPeerAsync, to, to_context, from, from_context, bytes, stream);
-	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, from, to, bytes, stream);
 }
 
 MOCK_EXPORT int
@@ -376,6 +429,7 @@ mock_copy(const struct mock_copy *c)
 		result = cuMemcpyDtoDAsync_v2(2, 1, c->bytes, stream);
 	}
 	now.host_ns = 0;
+	now.from = 0;
 	return result;
 }
 
@@ -528,70 +582,6 @@ mock_event_wait(uint32_t event, uint64_t host_ns)
 	CUresult result = cuEventSynchronize((CUevent)(uintptr_t)event);
 	now.host_ns = 0;
 	return result;
-}
-
-/* ---- the driver: memory ---- */
-
-#undef cuMemAlloc
-#undef cuMemFree
-
-static CUdeviceptr
-address(size_t bytes)
-{
-	static uint64_t next = 0x700000000000;
-	return (CUdeviceptr)__atomic_fetch_add(&next, (bytes + 511) / 512 * 512, __ATOMIC_SEQ_CST);
-}
-
-CUresult CUDAAPI
-cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
-{
-	CALL(cuMemAlloc_v2, pointer, bytes);
-	begin(&call);
-	*pointer = address(bytes);
-	return finish(&call, CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI
-cuMemFree_v2(CUdeviceptr pointer)
-{
-	CALL(cuMemFree_v2, pointer);
-	begin(&call);
-	return finish(&call, CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI
-cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
-{
-	CALL(cuMemAllocAsync, pointer, bytes, stream);
-	begin(&call);
-	*pointer = address(bytes);
-	return finish(&call, CUDA_SUCCESS);
-}
-
-CUresult CUDAAPI
-cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
-{
-	CALL(cuMemFreeAsync, pointer, stream);
-	begin(&call);
-	return finish(&call, CUDA_SUCCESS);
-}
-
-MOCK_EXPORT uint64_t
-mock_alloc(size_t bytes, int stream)
-{
-	CUdeviceptr pointer = 0;
-	if (stream < 0)
-		cuMemAlloc_v2(&pointer, bytes);
-	else
-		cuMemAllocAsync(&pointer, bytes, stream_handle((uint32_t)stream));
-	return pointer;
-}
-
-MOCK_EXPORT int
-mock_free(uint64_t pointer, int stream)
-{
-	return stream < 0 ? cuMemFree_v2(pointer)
-	                  : cuMemFreeAsync(pointer, stream_handle((uint32_t)stream));
 }
 
 /* ---- the driver: graphs ---- */

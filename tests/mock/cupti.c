@@ -241,7 +241,7 @@ encode(uint8_t *at, const struct mock_work *w)
 			.deviceId = w->device,
 			.contextId = w->context,
 			.streamId = w->stream,
-			.srcDeviceId = w->device,
+			.srcDeviceId = w->from_device,
 			.dstDeviceId = w->to_device,
 			.correlationId = w->correlation,
 			.graphNodeId = w->graph_node,

@@ -68,6 +68,9 @@ int mock_event_wait(uint32_t event, uint64_t host_ns);
 /* cuStreamSynchronize of STREAM; the call sleeps HOST_NS. */
 int mock_stream_wait(uint32_t stream, uint64_t host_ns);
 
+/* What this thread calls next is on DEVICE. */
+void mock_device(uint32_t device);
+
 /* Device memory: cuMemAlloc_v2 and cuMemFree_v2 when STREAM is negative, else the Async pair. */
 uint64_t mock_alloc(size_t bytes, int stream);
 int mock_free(uint64_t pointer, int stream);

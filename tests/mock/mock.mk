@@ -20,9 +20,18 @@ MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
 KINDS += mock
 COMMAND_mock = $(CC) $(MOCK_WARN) $(BUILD_CACHE)
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c scenario.c cupti.c pcsampling.c pcsampling.h unused.c extra.c program.c mock.h tool.h mock.mk) $(BUILD)/commands/mock
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c memory.c scenario.c cupti.c pcsampling.c pcsampling.h unused.c extra.c program.c mock.h driver.h tool.h mock.mk) $(BUILD)/commands/mock
 
-mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so
+MOCK_NCCL := $(BUILD)/mock/libnccl-standin.so $(foreach v,3 4 5 6,$(BUILD)/mock/libnccl-profiler-other$(v).so)
+mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so $(MOCK_NCCL)
+
+$(BUILD)/mock/libnccl-standin.so: tests/mock/nccl.c tests/mock/mock.h $(BUILD)/commands/mock
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE -o $@ $< -ldl
+
+$(BUILD)/mock/libnccl-profiler-other%.so: tests/mock/nccl_other.c $(BUILD)/commands/mock
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -fPIC -shared -fvisibility=hidden -DVERSION=$* -o $@ $<
 
 $(BUILD)/mock/launcher.so: tests/mock/launcher.c tests/mock/mock.h $(BUILD)/commands/mock
 	@mkdir -p $(@D)
@@ -33,7 +42,7 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	@mkdir -p $(@D)
 	@test -f $(BUILD_CACHE)/cuda/$*/include/cupti.h || scripts/fetch-cuda-headers $* >/dev/null
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
-	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c \
+	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c tests/mock/memory.c \
 	  tests/mock/scenario.c -ldl -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
 	  -Wl,-soname,$(MOCK_CUPTI_$*) -Wl,-rpath,'$$ORIGIN' \
@@ -50,6 +59,16 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	  tests/mock/program.c -L$(@D) -l:libcuda.so.1 -Wl,--no-as-needed -l:$(MOCK_CUDART_$*) \
 	  -l:$(MOCK_CUPTI_$*) -l:libcudnn.so.9 -l:libnccl.so.2 -Wl,-rpath,'$$ORIGIN' -lpthread
 .PHONY: mock
+
+# The stand-in Compute Sanitizer, and the program that plays on it.
+SANITIZER_MOCK := $(BUILD)/mock/13.0/traffic
+mock: $(SANITIZER_MOCK)
+$(SANITIZER_MOCK): tests/mock/traffic.c tests/mock/sanitizer.c tests/mock/sanitizer.h src/collect/gpu/sanitizer/api.h \
+                   src/collect/gpu/sanitizer/counting.h $(BUILD)/mock/13.0/mock-profiled
+	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -Isrc -fvisibility=hidden -Wl,-soname,libsanitizer-public.so \
+	  -o $(@D)/libsanitizer-public.so tests/mock/sanitizer.c -lpthread
+	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -o $@ tests/mock/traffic.c -L$(@D) -l:libsanitizer-public.so -l:libcuda.so.1 \
+	  -Wl,-rpath,'$$ORIGIN'
 
 # What tests/e2e/test_torture.py runs, plain and under sanitizers.
 TORTURE := $(addprefix $(BUILD)/torture/,program program-address program-undefined program-thread \

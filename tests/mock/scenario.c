@@ -36,6 +36,7 @@ static struct {
 	{ "correlation", 1 },
 	{ "way", 0 },
 	{ "slow", 0 },
+	{ "reuse", 0 },
 	{ "pc_refuse", 0 },
 	{ "pc_batch", 0 },
 	{ "pc_full", 0 },

@@ -53,7 +53,7 @@ struct mock_work {
 	uint64_t start, end, graph_node, bytes, duration;
 	uint32_t grid[3], block[3], registers, static_shared, dynamic_shared;
 	uint8_t from, to, direction; /* CUpti_ActivityMemoryKind, CUpti_ActivityMemcpyKind */
-	uint32_t to_device;
+	uint32_t from_device, to_device;
 	uint32_t event;      /* its number, of MOCK_EVENT and MOCK_SYNC */
 	uint32_t waits_type; /* CUpti_ActivitySynchronizationType */
 };

@@ -19,8 +19,8 @@ run_plain(struct plumb_running *run, struct plumb_error *error)
 {
 	const struct plumb_environment_settings settings = {
 		.preload_first = run->target.preload,
-		.counter = run->measure->library,
-		.counter_variables = plumb_measure_variables(run->measure),
+		.counter = run->repeat->library,
+		.counter_variables = plumb_repeat_variables(run->repeat),
 	};
 	char **environment = plumb_environment_plain(environ, &settings);
 	if (!environment)
@@ -65,7 +65,7 @@ measure_all(const struct plumb_running *first)
 		if (!first->quiet)
 			plumb_cli_note(first->invocation,
 			               "measuring what recording costs: run %u of %u, %s plumb",
-			               measure->number + 1, 2 * measure->pairs + 1,
+			               measure->repeat.number + 1, 2 * measure->pairs + 1,
 			               measure->recorded ? "with" : "without");
 		code = measure->recorded ? run_recorded_again(run, &error) : run_plain(run, &error);
 		free(run->finish_command);

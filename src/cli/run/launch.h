@@ -98,6 +98,7 @@ struct plumb_environment_settings {
 	long long limit, flush_ms; /* flush_ms -1: the collector's default */
 	enum plumb_gpu_mode gpu;
 	bool keep_cupti;
+	bool traffic; /* NCCL's operations are recorded */
 	const char *const
 		*variables;  /* further ones of the collector's, "NAME=VALUE", ends with NULL */
 	const char *counter; /* the counter (count/), or NULL */
@@ -106,11 +107,14 @@ struct plumb_environment_settings {
 
 /*
  * A copy of ENVIRONMENT (for plumb_environment_free) in which the program meets the collector. What
- * LD_PRELOAD, CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH hold is kept: the first before ours,
- * the others handed to the collector. NULL: no memory.
+ * LD_PRELOAD, CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH and NCCL_PROFILER_PLUGIN hold is kept:
+ * the first before ours, the others handed to the collector. NULL: no memory.
  */
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
+/* The plugin of NCCL in ENVIRONMENT, if the collector cannot take its place and hand events on to
+ * it: it is of a version that plumb does not speak. Else NULL. */
+const char *plumb_environment_nccl_kept(char *const *environment);
 /* Does PyTorch write the log of its compiler into the run's folder? False: TORCH_TRACE names
  * another folder, or none. */
 bool plumb_environment_own_trace(char *const *environment);

@@ -99,6 +99,24 @@ const struct plumb_option plumb_run_option_table[] = {
 	          "serialised: one kernel runs at a time, which is slower, and each sample belongs "
 	          "to one launch" },
 #undef X
+	{ .name = "traffic",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "HOW",
+	  .bare = "calls",
+	  .help = "record which data goes from which GPU to which, for plumb traffic. calls: "
+	          "allocations, copies and collective operations, as your program calls them. "
+	          "full: also every access of a kernel to another GPU's memory. sampled:RATE: the "
+	          "same, for this part of the launches (sampled:0.1). Implies --graphs=nodes" },
+	{ .name = "traffic-kernels",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "REGEX",
+	  .help = "with --traffic=full or sampled: look only at kernels whose name matches this "
+	          "extended regular expression" },
+	{ .name = "traffic-objects",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "REGEX",
+	  .help = "with --traffic=full or sampled: look only at accesses to objects whose name "
+	          "matches this extended regular expression" },
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",
@@ -283,22 +301,24 @@ check_trace(const char *text, struct plumb_error *error)
 	                  text);
 }
 
+/* Puts the regular expression TEXT of OPTION, which takes WHAT, into COPY of SIZE bytes. */
 static int
-check_follow(const char *text, struct plumb_error *error)
+read_pattern(const char *option, const char *what, const char *text, char *copy, size_t size,
+             struct plumb_error *error)
 {
 	regex_t pattern;
 	char why[128];
-	if (strlen(text) >= sizeof(((struct plumb_run_options *)0)->follow))
-		return plumb_fail(error, PLUMB_EUSAGE, "--follow is too long");
+	if (strlen(text) >= size)
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s is too long", option);
 	int code = regcomp(&pattern, text, REG_EXTENDED | REG_NOSUB);
 	if (!code) {
 		regfree(&pattern);
+		strcpy(copy, text);
 		return 0;
 	}
 	regerror(code, &pattern, why, sizeof(why));
-	return plumb_fail(error, PLUMB_EUSAGE,
-	                  "--follow takes none, all or a regular expression, not \"%s\": %s", text,
-	                  why);
+	return plumb_fail(error, PLUMB_EUSAGE, "--%s takes %sa regular expression, not \"%s\": %s",
+	                  option, what, text, why);
 }
 
 static int
@@ -331,6 +351,86 @@ read_stalls(const struct plumb_options *given, struct plumb_run_options *options
 	options->stalls_mode = PLUMB_STALLS_MODES(X) PLUMB_STALLS_CONTINUOUS;
 #undef X
 	return 0;
+}
+
+static int
+read_traffic_pattern(const struct plumb_options *given, const char *option, char *copy, size_t size,
+                     struct plumb_error *error)
+{
+	const char *text = plumb_options_text(given, option);
+	return text ? read_pattern(option, "", text, copy, size, error) : 0;
+}
+
+/* Accesses of kernels come by a tool that excludes CUPTI's records: a mode of its own. */
+static int
+choose_traffic_mode(const struct plumb_options *given, struct plumb_run_options *options,
+                    const char *how, struct plumb_error *error)
+{
+	if (options->traffic == PLUMB_TRAFFIC_CALLS)
+		return options->gpu == PLUMB_GPU_TRAFFIC
+		               ? plumb_fail(error, PLUMB_EUSAGE,
+		                            "--gpu=traffic sees accesses, which --traffic=calls "
+		                            "leaves out; leave out --gpu=traffic")
+		               : 0;
+	if (options->gpu == PLUMB_GPU_ACTIVITY && plumb_options_given(given, "gpu"))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--traffic=%s contradicts --gpu=activity: the tool that sees "
+		                  "accesses excludes the one that records times; leave out --gpu",
+		                  how);
+	if (options->stalls)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--traffic=%s contradicts --stalls: their tools exclude each "
+		                  "other; make two recordings, which plumb traffic joins",
+		                  how);
+	options->gpu = PLUMB_GPU_TRAFFIC;
+	return 0;
+}
+
+static int
+read_traffic(const struct plumb_options *given, struct plumb_run_options *options,
+             struct plumb_error *error)
+{
+	const char *how = plumb_options_text(given, "traffic");
+	const char *pattern = plumb_options_given(given, "traffic-kernels")   ? "traffic-kernels"
+	                      : plumb_options_given(given, "traffic-objects") ? "traffic-objects"
+	                                                                      : NULL;
+	if (!how && options->gpu == PLUMB_GPU_TRAFFIC)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--gpu=traffic needs to know how closely to look; use "
+		                  "--traffic=full or sampled:RATE, which choose it");
+	if (!how)
+		return pattern ? plumb_fail(error, PLUMB_EUSAGE,
+		                            "--%s says where --traffic looks; add --traffic=full",
+		                            pattern)
+		               : 0;
+	if (!plumb_traffic_parse(how, &options->traffic, &options->traffic_rate))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--traffic takes calls, full or sampled:RATE with a rate above 0 "
+		                  "and at most 1, not \"%s\"",
+		                  how);
+	if (options->gpu == PLUMB_GPU_OFF)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--traffic needs records of GPU work; leave out --no-gpu and "
+		                  "--gpu=off");
+	if (options->replays && plumb_options_given(given, "graphs"))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--traffic needs the copies of each node of a CUDA graph; leave "
+		                  "out --graphs=replays");
+	options->replays = false;
+	if (options->traffic == PLUMB_TRAFFIC_CALLS && pattern)
+		return plumb_fail(
+			error, PLUMB_EUSAGE,
+			"--%s needs --traffic=full or sampled:RATE: calls has no accesses "
+			"of kernels",
+			pattern);
+	int code = choose_traffic_mode(given, options, how, error);
+	if (!code)
+		code = read_traffic_pattern(given, "traffic-kernels", options->traffic_kernels,
+		                            sizeof(options->traffic_kernels), error);
+	if (!code)
+		code = read_traffic_pattern(given, "traffic-objects", options->traffic_objects,
+		                            sizeof(options->traffic_objects), error);
+	return code;
 }
 
 static int
@@ -393,16 +493,18 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	if (!code)
 		code = check_trace(options->trace, error);
 	if (!code)
-		code = check_follow(follow, error);
+		code = read_pattern("follow", "none, all or ", follow, options->follow,
+		                    sizeof(options->follow), error);
 	if (!code)
 		code = read_stalls(given, options, error);
+	if (!code)
+		code = read_traffic(given, options, error);
 	if (!code)
 		code = check_ranges(given, options, error);
 	if (!code)
 		code = plumb_run_tools_read(given, options, error);
 	if (code)
 		return code;
-	strcpy(options->follow, follow);
 	struct plumb_user_code *rule = plumb_user_code_new(options->user_code, error);
 	if (!rule)
 		return error->code;
@@ -424,10 +526,24 @@ set_variable(char ***next, const char *format, ...)
 	return n >= 0;
 }
 
+static bool
+set_traffic(char ***next, const struct plumb_run_options *options)
+{
+	const char *mode = plumb_traffic_mode_names[options->traffic];
+	bool sampled = options->traffic == PLUMB_TRAFFIC_SAMPLED;
+	return (sampled ? set_variable(next, PLUMB_ENV_TRAFFIC "=%s:%.17g", mode,
+	                               options->traffic_rate)
+	                : set_variable(next, PLUMB_ENV_TRAFFIC "=%s", mode)) &&
+	       (!options->traffic_kernels[0] ||
+	        set_variable(next, PLUMB_ENV_TRAFFIC_KERNELS "=%s", options->traffic_kernels)) &&
+	       (!options->traffic_objects[0] ||
+	        set_variable(next, PLUMB_ENV_TRAFFIC_OBJECTS "=%s", options->traffic_objects));
+}
+
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 14 };
+	enum { MOST = 18 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -438,6 +554,7 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	    (!options->stalls ||
 	     (set_variable(&next, PLUMB_ENV_STALLS "=%u", options->stalls) &&
 	      set_variable(&next, PLUMB_ENV_STALLS_MODE "=%u", options->stalls_mode))) &&
+	    (!options->traffic || set_traffic(&next, options)) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&
 	    (!options->shapes || set_variable(&next, PLUMB_ENV_SHAPES "=1")) &&

@@ -19,8 +19,11 @@ struct plumb_run_options {
 	bool keep_cupti, memory, shapes, replays, no_command, no_windows;
 	unsigned stalls; /* the period is 2^stalls cycles; 0: no samples of stalls */
 	enum plumb_stalls_mode stalls_mode;
-	unsigned layers;     /* enum plumb_layer */
-	long long cpu_hz;    /* 0: none */
+	enum plumb_traffic_mode traffic;                 /* 0: none */
+	double traffic_rate;                             /* of SAMPLED */
+	char traffic_kernels[256], traffic_objects[256]; /* ""  all */
+	unsigned layers;                                 /* enum plumb_layer */
+	long long cpu_hz;                                /* 0: none */
 	long long pairs;     /* of runs that measure what recording costs; 0: none */
 	const char *events;  /* NULL: none */
 	const char *trace;   /* NULL: none */

@@ -186,8 +186,10 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 		{ options->memory, "allocations of tensors" },
 		{ options->cpu_hz || options->events, "CPU time" },
 		{ options->trace, "spans" },
-		{ options->gpu != PLUMB_GPU_OFF, "GPU work" },
+		{ options->gpu == PLUMB_GPU_ACTIVITY, "GPU work" },
+		{ options->gpu == PLUMB_GPU_TRAFFIC, "GPU launches without times" },
 		{ options->stalls, "stalls" },
+		{ options->traffic, "traffic" },
 	};
 	size_t used = 0, last = 0;
 	text[0] = '\0';
@@ -215,6 +217,12 @@ announce_recording(const struct plumb_running *run)
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "%s; only programs that it starts are profiled",
 		               run->target.reason);
+	const char *plugin = run->options.traffic ? plumb_environment_nccl_kept(environ) : NULL;
+	if (plugin)
+		plumb_cli_note(run->invocation,
+		               "operations of NCCL are not recorded: NCCL_PROFILER_PLUGIN names "
+		               "%s, which plumb cannot hand events on to; unset it",
+		               plugin);
 	char when[160], what[200];
 	plumb_cli_note(run->invocation,
 	               "recording %s into %s%s (during the run: up to %lld MiB per process in %s)",
@@ -255,14 +263,15 @@ make_environment(const struct plumb_running *run)
 		.flush_ms = run->options.flush_ms,
 		.gpu = run->options.gpu,
 		.keep_cupti = run->options.keep_cupti,
+		.traffic = run->options.traffic,
 	};
 	char **variables = plumb_run_options_variables(&run->options);
 	if (!variables)
 		return NULL;
 	settings.variables = (const char *const *)variables;
-	if (run->measure) {
-		settings.counter = run->measure->library;
-		settings.counter_variables = plumb_measure_variables(run->measure);
+	if (run->repeat) {
+		settings.counter = run->repeat->library;
+		settings.counter_variables = plumb_repeat_variables(run->repeat);
 	}
 	char **environment = plumb_environment_new(environ, &settings);
 	plumb_run_options_variables_free(variables);
@@ -556,9 +565,9 @@ plumb_run_make_ready(struct plumb_running *run, struct plumb_error *error)
 {
 	char **environment = NULL;
 	int code = make_folder(run, error);
-	if (!code && run->options.pairs && !run->program.is_silent)
-		code = plumb_measure_begin(run->measure, run->folder.library, run->folder.path,
-		                           (uint32_t)run->options.pairs, error);
+	if (!code && run->repeat && !run->repeat->folder[0])
+		code = plumb_repeat_begin(run->repeat, run->measure ? "--measure-cost" : "levels",
+		                          run->folder.library, run->folder.path, error);
 	if (!code && !(environment = make_environment(run)))
 		plumb_fail_memory(error, NULL);
 	return environment;
@@ -662,9 +671,14 @@ run_as_asked(struct plumb_running *run)
 		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
 		return PLUMB_RUN_FAILED;
 	}
+	if (run->measure) {
+		run->measure->pairs = (uint32_t)run->options.pairs;
+		run->measure->recorded = true;
+		run->repeat = &run->measure->repeat;
+	}
 	code = run_profiled(run);
 	if (run->measure)
-		plumb_measure_end(run->measure);
+		plumb_repeat_end(run->repeat);
 	free(run->measure);
 	return code;
 }

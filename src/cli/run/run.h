@@ -31,7 +31,8 @@ struct plumb_running {
 	struct plumb_schedule schedule;
 	struct plumb_output_rule rule; /* how the profile is written */
 	bool quiet;
-	struct plumb_measure *measure; /* NULL: the program runs once */
+	struct plumb_measure *measure; /* NULL: what recording costs is not measured */
+	struct plumb_repeat *repeat;   /* NULL: the program runs once */
 	int64_t wall_ns;               /* how long it ran */
 	char *finish_command;          /* what a person types to settle it */
 };

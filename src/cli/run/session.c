@@ -148,6 +148,7 @@ tell_process(const struct session *session)
 		.limit = session->options.limit,
 		.flush_ms = session->options.flush_ms,
 		.gpu = session->options.gpu,
+		.traffic = session->options.traffic,
 	};
 	FILE *out = session->invocation->out;
 	char **variables = plumb_run_options_variables(&session->options);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "collect/comm/comm.h"
 #include "collect/gpu/activity.h"
 #include "collect/table.h"
 
@@ -138,6 +139,8 @@ plumb_gpu_kernel(struct plumb_gpu_activity *activity, struct plumb_thread *threa
 {
 	plumb_id node = find_kernel(activity, thread, record->launch.node, name);
 	plumb_id track = plumb_gpu_place(thread, record, device, node);
+	if (plumb_unlikely(plumb_comm_wanted))
+		plumb_comm_ran(record->correlation, track, record->start, record->end);
 	uint64_t blocks = volume_of(configuration->grid);
 	uint64_t warps = (volume_of(configuration->block) + warp - 1) / warp;
 	int64_t ns = (int64_t)(record->end - record->start);

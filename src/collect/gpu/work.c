@@ -166,7 +166,7 @@ plumb_gpu_place(struct plumb_thread *thread, const struct plumb_gpu_record *reco
 
 /* ---- copies and sets ---- */
 
-void
+plumb_id
 plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
                    struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy)
 {
@@ -187,4 +187,5 @@ plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *r
 	if (copy->blocked && launch->node && !launch->taken && launch->host_wait)
 		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch->track,
 		              (int64_t)launch->host_wait);
+	return node;
 }

@@ -166,8 +166,9 @@ struct plumb_gpu_copy {
 	/* The call returned only when the driver had read or written all of the host's memory. */
 	bool blocked;
 };
-void plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
-                        struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy);
+/* Returns the context of the copy or set. */
+plumb_id plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
+                            struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy);
 void plumb_gpu_replay(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                       const struct plumb_gpu_record *record, struct plumb_gpu_device *device);
 

@@ -36,7 +36,7 @@ static _Atomic uint32_t pools_count;
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* a device's first allocation */
 
 _Atomic unsigned plumb_memory_wanted;
-static void (*_Atomic memory_listener)(const struct plumb_memory_change *);
+static plumb_memory_listener *_Atomic listeners[PLUMB_MEMORY_LISTENERS];
 
 /* ---- pools ---- */
 
@@ -343,16 +343,23 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	return fate;
 }
 
+static void
+tell_listeners(const struct plumb_memory_change *change)
+{
+	for (unsigned i = 0; i < PLUMB_MEMORY_LISTENERS; i++) {
+		plumb_memory_listener *listener =
+			atomic_load_explicit(&listeners[i], memory_order_acquire);
+		if (listener)
+			listener(change);
+	}
+}
+
 void
 plumb_memory_changed(const struct plumb_memory_change *change)
 {
 	unsigned wanted = atomic_load_explicit(&plumb_memory_wanted, memory_order_relaxed);
-	if (wanted & PLUMB_MEMORY_LISTEN) {
-		void (*listener)(const struct plumb_memory_change *) =
-			atomic_load_explicit(&memory_listener, memory_order_acquire);
-		if (listener)
-			listener(change);
-	}
+	if (wanted & PLUMB_MEMORY_LISTEN)
+		tell_listeners(change);
 	if (!(wanted & PLUMB_MEMORY_RECORD))
 		return;
 	/* A free counts also while recording is paused: what it frees would seem to live for
@@ -399,14 +406,29 @@ plumb_memory_start(void)
 		atomic_fetch_or(&plumb_memory_wanted, PLUMB_MEMORY_RECORD);
 }
 
-void
-plumb_memory_listen(void (*listener)(const struct plumb_memory_change *change))
+bool
+plumb_memory_listen(plumb_memory_listener *listener)
 {
-	atomic_store_explicit(&memory_listener, listener, memory_order_release);
-	if (listener)
+	bool listens = false;
+	for (unsigned i = 0; i < PLUMB_MEMORY_LISTENERS && !listens; i++)
+		listens = atomic_load(&listeners[i]) == listener;
+	for (unsigned i = 0; i < PLUMB_MEMORY_LISTENERS && !listens; i++) {
+		plumb_memory_listener *nobody = NULL;
+		listens = atomic_compare_exchange_strong(&listeners[i], &nobody, listener);
+	}
+	if (listens)
 		atomic_fetch_or(&plumb_memory_wanted, PLUMB_MEMORY_LISTEN);
-	else
-		atomic_fetch_and(&plumb_memory_wanted, ~(unsigned)PLUMB_MEMORY_LISTEN);
+	return listens;
+}
+
+/* The bit stays set: somebody else may have begun to listen meanwhile. */
+void
+plumb_memory_unlisten(plumb_memory_listener *listener)
+{
+	for (unsigned i = 0; i < PLUMB_MEMORY_LISTENERS; i++) {
+		plumb_memory_listener *own = listener;
+		atomic_compare_exchange_strong(&listeners[i], &own, NULL);
+	}
 }
 
 void

@@ -54,8 +54,12 @@ void plumb_memory_driver(struct plumb_thread *thread, uint32_t context, int64_t 
 /* Begins recording, when the options say so. */
 void plumb_memory_start(void);
 
-/* LISTENER is called with every change, before it is recorded; NULL: no more. One listener. */
-void plumb_memory_listen(void (*listener)(const struct plumb_memory_change *change));
+/* LISTENER is called with every change from now on, before it is recorded, or no more. False: there
+ * are as many as can be. Doing it again changes nothing. */
+#define PLUMB_MEMORY_LISTENERS 4u
+typedef void plumb_memory_listener(const struct plumb_memory_change *change);
+bool plumb_memory_listen(plumb_memory_listener *listener);
+void plumb_memory_unlisten(plumb_memory_listener *listener);
 
 /* "cpu", "cuda", …; NULL where the number is not known. Stays valid. */
 const char *plumb_memory_device_name(uint8_t device_kind);

@@ -292,8 +292,10 @@ torch_listen(bool on)
 	}
 	keep_shapes = !lean && torch_keep_shapes();
 	callback.needs_inputs = callback.needs_outputs = keep_shapes;
+	/* Where no layer of call paths is recorded, ranges are all that is left. */
 	for (size_t i = 0; i < sizeof scopes; i++)
-		callback.scopes[scopes[i]] = 1;
+		callback.scopes[scopes[i]] =
+			plumb_collector_options()->layers || scopes[i] == TORCH_SCOPE_USER;
 	if (lean)
 		callback.scopes[TORCH_SCOPE_FUNCTION] = callback.scopes[TORCH_SCOPE_STATIC_OP] = 0;
 	handle = abi.add_global_callback(callback);

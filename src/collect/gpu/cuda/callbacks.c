@@ -6,8 +6,10 @@
  */
 #include <string.h>
 
+#include "collect/comm/comm.h"
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/gpu/cuda/tell.h"
+#include "collect/object.h"
 
 /* The name of a call. Variants of one function (_v2, _ptsz: the per-thread default stream) are one
  * API. */
@@ -44,6 +46,12 @@ starts_kernels(unsigned kind)
 	return kind == PLUMB_CALL_LAUNCH || kind == PLUMB_CALL_GRAPH;
 }
 
+static bool
+is_copy(unsigned kind)
+{
+	return kind >= PLUMB_CALL_COPY && kind <= PLUMB_CALL_COPY_DEVICE;
+}
+
 static void
 call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
            const CUpti_CallbackData *info)
@@ -55,6 +63,8 @@ call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
 		plumb_cuda_wake();
 	if (kind == PLUMB_CALL_LAUNCH)
 		call->kernel = info->symbolName;
+	if (plumb_unlikely(plumb_comm_wanted) && plumb_comm_is_kernel(call->kernel))
+		plumb_comm_launching(info->correlationId);
 	if (plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind))
 		plumb_cuda_stalls_launch(info->correlationId, call->node);
 	if (kind == PLUMB_CALL_GRAPH && !call->captured && info->functionParams)
@@ -62,6 +72,12 @@ call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
 			((const cuGraphLaunch_params *)info->functionParams)->hGraph,
 			info->correlationId, call->node);
 	plumb_cuda_tell(thread, kind, info, call->node);
+	if (plumb_unlikely(plumb_traffic_wanted) && info->functionParams) {
+		if (is_copy(kind))
+			plumb_cuda_copy_enter(id, info);
+		else if (kind >= PLUMB_CALL_MEMORY)
+			plumb_cuda_memory_enter(thread, kind, info);
+	}
 	plumb_gpu_call_clock(thread, kind, call);
 }
 
@@ -80,6 +96,9 @@ count_memory(struct plumb_thread *thread, unsigned kind, plumb_id node, uint32_t
 	const cuMemRelease_params *release = params;
 	switch (kind) {
 	case PLUMB_CALL_ALLOC:
+	case PLUMB_CALL_ALLOC_MANAGED:
+	case PLUMB_CALL_ALLOC_ASYNC:
+	case PLUMB_CALL_ALLOC_POOL:
 		if (alloc->dptr)
 			plumb_gpu_allocated(plumb_cuda_activity, thread, node, context,
 			                    *alloc->dptr, alloc->bytesize);
@@ -97,9 +116,11 @@ count_memory(struct plumb_thread *thread, unsigned kind, plumb_id node, uint32_t
 	case PLUMB_CALL_FREE:
 		plumb_gpu_freed(plumb_cuda_activity, thread, node, free_params->dptr);
 		break;
-	default:
+	case PLUMB_CALL_RELEASE:
 		plumb_gpu_freed(plumb_cuda_activity, thread, node,
 		                release->handle | ALLOCATION_HANDLE);
+		break;
+	default:
 		break;
 	}
 }
@@ -113,7 +134,8 @@ _Static_assert(offsetof(cuMemAllocManaged_params, bytesize) ==
                "parameters of allocation functions");
 
 static void
-call_exit(struct plumb_thread *thread, unsigned kind, const CUpti_CallbackData *info)
+call_exit(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
+          const CUpti_CallbackData *info)
 {
 	const CUresult *result = info->functionReturnValue;
 	struct plumb_gpu_call *call = plumb_gpu_call_leave(info->correlationId);
@@ -122,11 +144,21 @@ call_exit(struct plumb_thread *thread, unsigned kind, const CUpti_CallbackData *
 	if (plumb_unlikely(call->made) && call->kernel)
 		plumb_graph_named(plumb_cuda_activity, call->made,
 		                  plumb_intern(thread, call->kernel, strlen(call->kernel)));
+	if (plumb_unlikely(plumb_comm_wanted) && plumb_comm_is_kernel(call->kernel))
+		plumb_comm_launched(info->correlationId,
+		                    call->captured &&
+		                            !plumb_gpu_activity_paused(plumb_cuda_activity));
+	if (plumb_unlikely(plumb_traffic_wanted) && call->made &&
+	    (is_copy(kind) || kind == PLUMB_CALL_ADD_COPY))
+		plumb_cuda_copy_captured(id, info, call->made);
 	plumb_cuda_tell(thread, kind, info, call->node);
-	if (plumb_gpu_call_count(plumb_cuda_activity, thread, kind, call,
-	                         !result || *result == CUDA_SUCCESS) &&
-	    kind >= PLUMB_CALL_MEMORY && info->functionParams)
-		count_memory(thread, kind, call->node, info->contextUid, info->functionParams);
+	if (!plumb_gpu_call_count(plumb_cuda_activity, thread, kind, call,
+	                          !result || *result == CUDA_SUCCESS) ||
+	    kind < PLUMB_CALL_MEMORY || !info->functionParams)
+		return;
+	count_memory(thread, kind, call->node, info->contextUid, info->functionParams);
+	if (plumb_unlikely(plumb_traffic_wanted))
+		plumb_cuda_memory_exit(thread, kind, call->node, info);
 }
 
 static void
@@ -197,6 +229,18 @@ _Static_assert(!offsetof(cuGraphInstantiateWithFlags_params, phGraphExec) &&
                        !offsetof(cuGraphInstantiate_params, phGraphExec),
                "parameters of functions that make graphs executable");
 
+/* What is freed while recording is paused is gone all the same. */
+static __attribute__((noinline, cold)) void
+paused_call(unsigned kind, const CUpti_CallbackData *info)
+{
+	struct plumb_thread *thread =
+		info->functionParams ? plumb_enter_paused(PLUMB_CALLBACK_GPU) : NULL;
+	if (!thread)
+		return;
+	plumb_cuda_memory_enter(thread, kind, info);
+	plumb_leave(thread);
+}
+
 PLUMB_HOT_CODE void CUPTIAPI
 plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
@@ -222,12 +266,15 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	struct plumb_thread *thread =
 		enter ? plumb_gpu_call_begin(plumb_cuda_activity, kind, call->correlationId)
 		      : plumb_gpu_call_end();
-	if (plumb_unlikely(!thread))
+	if (plumb_unlikely(!thread)) {
+		if (plumb_unlikely(plumb_traffic_wanted) && enter && kind >= PLUMB_CALL_MEMORY)
+			paused_call(kind, call);
 		return;
+	}
 	if (enter)
 		call_enter(thread, kind, id, call);
 	else
-		call_exit(thread, kind, call);
+		call_exit(thread, kind, id, call);
 	plumb_leave(thread);
 	if (plumb_unlikely(sampled && !enter))
 		plumb_cuda_stalls_launched(call->context, call->correlationId);

@@ -140,7 +140,7 @@ tell_news(bool force, bool end)
 	plumb_buffers_news(&news);
 	if (plumb_cupti.ActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
 		news.dropped_records += lost;
-	plumb_records_merge();
+	plumb_records_merge(thread);
 	plumb_gpu_replays_tell(plumb_cuda_activity, thread);
 	dropped += news.dropped_records;
 	if (news.requested)
@@ -383,6 +383,7 @@ renew_cuda(void)
 	plumb_cuda_facts_renew();
 	plumb_slot_renew();
 	plumb_cuda_stalls_renew();
+	plumb_cuda_copies_renew(false);
 	dropped = 0;
 	serving = false;
 	atomic_store(&stopping, false);
@@ -395,6 +396,7 @@ leave_forked(void)
 {
 	own_process = 0;
 	plumb_cuda_stalls_forked();
+	plumb_cuda_copies_renew(true);
 	atomic_store(&plumb_cuda_live, false);
 }
 

@@ -4,6 +4,7 @@
  * executable and launched. What is done with that: collect/gpu/graph.c.
  */
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/object.h"
 
 static uint64_t
 number_of(CUgraphNode node)
@@ -40,7 +41,10 @@ plumb_cuda_graph_cloned(const CUpti_GraphData *data)
 	uint64_t original = data ? number_of(data->originalNode) : 0;
 	if (!original)
 		return;
-	plumb_graph_cloned(plumb_cuda_activity, original, number_of(data->node));
+	uint64_t number = number_of(data->node);
+	plumb_graph_cloned(plumb_cuda_activity, original, number);
+	if (plumb_unlikely(plumb_traffic_wanted))
+		plumb_cuda_copy_cloned(original, number);
 	switch (data->nodeType) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		plumb_graph_add(plumb_cuda_activity, original, PLUMB_GPU_WORK_KERNEL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/object.h"
 #include "collect/process.h"
 #include "collect/span.h"
 
@@ -13,6 +14,7 @@ static struct device {
 	struct plumb_gpu_device *device;
 	struct plumb_occupancy_limits limits;
 } devices[DEVICES];
+static uint64_t named_made; /* bits of plumb_objects_ordinals that have a device */
 
 void
 plumb_records_init(const struct plumb_cupti_layout *known)
@@ -24,6 +26,7 @@ void
 plumb_records_renew(void)
 {
 	memset(devices, 0, sizeof devices);
+	named_made = 0;
 }
 
 static struct device *
@@ -152,12 +155,16 @@ transfer_of(uint8_t direction, uint8_t from, uint8_t to)
 	return (struct plumb_transfer){ memory_of(from, known.from), memory_of(to, known.to) };
 }
 
+/* FROM, TO: ordinals where the record tells them. */
 static void
-transfer_add(struct plumb_thread *thread, struct plumb_gpu_record *record,
-             const struct plumb_gpu_copy *copy)
+copy_add(struct plumb_thread *thread, struct plumb_gpu_record *record,
+         const struct plumb_gpu_copy *copy, uint32_t from, uint32_t to)
 {
-	if (plumb_gpu_record_begin(plumb_cuda_activity, thread, record))
-		plumb_gpu_transfer(thread, record, gpu_of(thread, record->device), copy);
+	if (!plumb_gpu_record_begin(plumb_cuda_activity, thread, record))
+		return;
+	plumb_id node = plumb_gpu_transfer(thread, record, gpu_of(thread, record->device), copy);
+	if (plumb_unlikely(plumb_traffic_wanted))
+		plumb_cuda_copy_finished(thread, node, record, copy->kinds, from, to);
 }
 
 static void
@@ -175,7 +182,7 @@ copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpy5 *c)
 		.blocked = c->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ||
 		           c->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE,
 	};
-	transfer_add(thread, &record, &copy);
+	copy_add(thread, &record, &copy, PLUMB_HOST_ORDINAL, PLUMB_HOST_ORDINAL);
 }
 
 static void
@@ -194,7 +201,7 @@ peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
 		copy.from = gpu_of(thread, c->srcDeviceId);
 		copy.to = gpu_of(thread, c->dstDeviceId);
 	}
-	transfer_add(thread, &record, &copy);
+	copy_add(thread, &record, &copy, c->srcDeviceId, c->dstDeviceId);
 }
 
 static void
@@ -210,7 +217,8 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 	struct plumb_gpu_copy set = {
 		.kinds.to = memory_of((uint8_t)s->memoryKind, PLUMB_MEMORY_DEVICE),
 	};
-	transfer_add(thread, &record, &set);
+	if (plumb_gpu_record_begin(plumb_cuda_activity, thread, &record))
+		plumb_gpu_transfer(thread, &record, gpu_of(thread, record.device), &set);
 }
 
 /* ---- replays ---- */
@@ -369,9 +377,20 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 	}
 }
 
-void
-plumb_records_merge(void)
+/* Objects and transfers name devices that may have done no work of their own. */
+static void
+make_named_devices(struct plumb_thread *thread)
 {
+	uint64_t named = atomic_load_explicit(&plumb_objects_ordinals, memory_order_relaxed);
+	for (uint64_t left = named & ~named_made; left; left &= left - 1)
+		gpu_of(thread, (uint32_t)__builtin_ctzll(left));
+	named_made = named;
+}
+
+void
+plumb_records_merge(struct plumb_thread *thread)
+{
+	make_named_devices(thread);
 	for (unsigned i = 0; i < DEVICES; i++)
 		if (devices[i].device)
 			plumb_gpu_merge(devices[i].device);

@@ -8,6 +8,8 @@
  *   interpose.c    the CUPTI functions of the program that slot.c has to notice
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
+ *   memory.c       what driver calls allocate, map and share, as objects
+ *   copies.c       what they copy: objects at both ends
  *   graphs.c       what CUPTI tells of graphs
  *   modules.c      loaded modules → the line information of their kernels
  *   stalls.c       samples of program counters
@@ -78,7 +80,9 @@ extern struct plumb_cupti plumb_cupti;
 	X(cuDeviceGetName)                                                                         \
 	X(cuDeviceGetAttribute)                                                                    \
 	X(cuDeviceGetUuid)                                                                         \
-	X(cuDeviceTotalMem)
+	X(cuDeviceTotalMem)                                                                        \
+	X(cuPointerGetAttribute)                                                                   \
+	X(cuMemGetAllocationPropertiesFromHandle)
 
 struct plumb_driver {
 #define X(name) __typeof__(&name) name;
@@ -110,10 +114,29 @@ bool plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout);
 /* CUDA's own kinds of call, beside enum plumb_call. */
 enum {
 	PLUMB_CALL_ALLOC = PLUMB_CALL_MEMORY,
+	PLUMB_CALL_ALLOC_MANAGED,
+	PLUMB_CALL_ALLOC_ASYNC, /* from the stream's pool */
+	PLUMB_CALL_ALLOC_POOL,  /* from a pool that it names */
 	PLUMB_CALL_ALLOC_PITCH,
 	PLUMB_CALL_CREATE,
 	PLUMB_CALL_FREE,
 	PLUMB_CALL_RELEASE,
+	/* From here on they are of interest with --traffic alone. */
+	PLUMB_CALL_HOST_ALLOC,
+	PLUMB_CALL_HOST_REGISTER,
+	PLUMB_CALL_HOST_FREE,
+	PLUMB_CALL_MAP,
+	PLUMB_CALL_UNMAP,
+	PLUMB_CALL_RETAIN,
+	PLUMB_CALL_EXPORT,
+	PLUMB_CALL_IMPORT,
+	PLUMB_CALL_IPC_GET,
+	PLUMB_CALL_IPC_OPEN,
+	PLUMB_CALL_IPC_CLOSE,
+	PLUMB_CALL_POOL_EXPORT,
+	PLUMB_CALL_POOL_IMPORT,
+	PLUMB_CALL_ADD_COPY,    /* makes a node of a graph */
+	PLUMB_CALL_CHANGE_COPY, /* may change what nodes of graphs copy */
 	/* From here on they have no context. */
 	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
@@ -121,6 +144,38 @@ enum {
 };
 #define PLUMB_CALLS_MAX 1024u
 extern const uint8_t plumb_calls[PLUMB_CALLS_MAX]; /* kind by CUpti_driver_api_trace_cbid */
+static inline bool
+plumb_call_is_of_traffic(unsigned kind)
+{
+	return kind >= PLUMB_CALL_HOST_ALLOC && kind < PLUMB_CALL_INSTANTIATE;
+}
+
+/* ---- memory.c: with --traffic, within plumb_enter ---- */
+
+/* The ordinal of the device that CONTEXT, number UID, is on; PLUMB_HOST_ORDINAL: not known. */
+uint32_t plumb_cuda_ordinal(CUcontext context, uint32_t uid);
+/* A call of memory begins, and has succeeded at the context NODE. */
+void
+plumb_cuda_memory_enter(struct plumb_thread *thread, unsigned kind, const CUpti_CallbackData *info);
+void plumb_cuda_memory_exit(struct plumb_thread *thread, unsigned kind, plumb_id node,
+                            const CUpti_CallbackData *info);
+
+/* ---- copies.c: with --traffic ---- */
+
+/* The copying call ID begins: notes what is at both ends. */
+void plumb_cuda_copy_enter(CUpti_CallbackId id, const CUpti_CallbackData *info);
+/* It has become the graph's node NUMBER instead; a node was cloned from ORIGINAL; what nodes copy
+ * may have changed, so that objects of their copies are unknown from now on. */
+void plumb_cuda_copy_captured(CUpti_CallbackId id, const CUpti_CallbackData *info, uint64_t number);
+void plumb_cuda_copy_cloned(uint64_t original, uint64_t number);
+void plumb_cuda_copies_changed(void);
+/* The service thread: a copy has finished, at the context NODE. FROM, TO: ordinals where the record
+ * tells them, else PLUMB_HOST_ORDINAL. */
+void plumb_cuda_copy_finished(struct plumb_thread *thread, plumb_id node,
+                              const struct plumb_gpu_record *record, struct plumb_transfer kinds,
+                              uint32_t from, uint32_t to);
+/* Another recording; or a FORKED child. */
+void plumb_cuda_copies_renew(bool forked);
 
 /* ---- callbacks.c ---- */
 
@@ -201,7 +256,7 @@ void plumb_records_init(const struct plumb_cupti_layout *layout);
 /* THREAD NULL: counts its records as lost. */
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
-void plumb_records_merge(void);
+void plumb_records_merge(struct plumb_thread *thread);
 /* Another recording: forgets devices. */
 void plumb_records_renew(void);
 

@@ -25,6 +25,7 @@
 #include <time.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/object.h"
 #include "collect/span.h"
 
 struct plumb_cuda_knobs plumb_cuda_knobs;
@@ -346,7 +347,8 @@ take_slot(struct plumb_error *error)
 	set_clock();
 	/* Functions that a version lacks are refused one by one. */
 	for (uint32_t id = 0; plumb_cuda_knobs.callbacks && id < PLUMB_CALLS_MAX; id++)
-		if (plumb_calls[id])
+		if (plumb_calls[id] &&
+		    (plumb_traffic_wanted || !plumb_call_is_of_traffic(plumb_calls[id])))
 			plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_DRIVER_API, id);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);

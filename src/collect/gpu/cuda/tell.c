@@ -14,6 +14,9 @@ static const uint8_t event_kinds[] = {
 	[PLUMB_CALL_SET] = 1 + PLUMB_MONITOR_SET,
 	[PLUMB_CALL_SYNC] = 1 + PLUMB_MONITOR_SYNC,
 	[PLUMB_CALL_ALLOC] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
+	[PLUMB_CALL_ALLOC_MANAGED] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
+	[PLUMB_CALL_ALLOC_ASYNC] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
+	[PLUMB_CALL_ALLOC_POOL] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
 	[PLUMB_CALL_ALLOC_PITCH] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
 	[PLUMB_CALL_CREATE] = 1 + PLUMB_MONITOR_DEVICE_ALLOC,
 	[PLUMB_CALL_FREE] = 1 + PLUMB_MONITOR_DEVICE_FREE,
@@ -33,6 +36,9 @@ describe_memory(struct plumb_monitor_event *event, unsigned call, const char *na
 	bool done = event->phase == PLUMB_MONITOR_END && !event->result;
 	switch (call) {
 	case PLUMB_CALL_ALLOC:
+	case PLUMB_CALL_ALLOC_MANAGED:
+	case PLUMB_CALL_ALLOC_ASYNC:
+	case PLUMB_CALL_ALLOC_POOL:
 		event->bytes = alloc->bytesize;
 		if (done && alloc->dptr)
 			event->address = *alloc->dptr;
