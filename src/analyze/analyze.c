@@ -16,21 +16,14 @@
 
 extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion,
 	plumb_analysis_balance, plumb_analysis_latency, plumb_analysis_iterations,
-	plumb_analysis_ranks, plumb_analysis_stalls, plumb_analysis_startup;
+	plumb_analysis_ranks, plumb_analysis_stalls, plumb_analysis_startup, plumb_analysis_traffic;
 extern const struct plumb_analysis plumb_analysis_loops, plumb_analysis_outside;
 
 const struct plumb_analysis *const plumb_analyses[] = {
-	&plumb_analysis_hotspot,
-	&plumb_analysis_fusion,
-	&plumb_analysis_balance,
-	&plumb_analysis_latency,
-	&plumb_analysis_outside,
-	&plumb_analysis_iterations,
-	&plumb_analysis_ranks,
-	&plumb_analysis_stalls,
-	&plumb_analysis_startup,
-	&plumb_analysis_loops,
-	NULL,
+	&plumb_analysis_hotspot, &plumb_analysis_fusion,  &plumb_analysis_balance,
+	&plumb_analysis_latency, &plumb_analysis_outside, &plumb_analysis_iterations,
+	&plumb_analysis_ranks,   &plumb_analysis_stalls,  &plumb_analysis_traffic,
+	&plumb_analysis_startup, &plumb_analysis_loops,   NULL,
 };
 
 const char *

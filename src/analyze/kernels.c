@@ -411,6 +411,91 @@ compare_kernels(const void *a, const void *b)
 	return one->function < two->function ? -1 : one->function > two->function;
 }
 
+/* ---- samples without a place ---- */
+
+/* CUPTI gives no place for samples in functions that kernels call: it counts them with those of
+ * kernels that are not the program's. A kernel that calls functions without samples, and has less
+ * than half of the samples that its time stands for, gets them. */
+#define FEW 0.5
+
+static double
+count_unplaced(const struct finder *f)
+{
+	double count = 0;
+
+	for (uint32_t i = 0; i < f->p->ledger_count; i++)
+		if (f->p->ledger[i].source == PLUMB_SOURCE_STALL_SAMPLE &&
+		    f->p->ledger[i].fate == PLUMB_FATE_SYSTEM_KERNEL && f->p->ledger[i].count > 0)
+			count += (double)f->p->ledger[i].count;
+	return count;
+}
+
+static bool
+calls_silent(const struct finder *f, const struct plumb_kernel *kernel)
+{
+	for (uint32_t i = 1; i < kernel->part_count; i++)
+		if (!f->own[kernel->parts[i].function] &&
+		    f->p->code_functions[kernel->parts[i].function].text.data)
+			return true;
+	return false;
+}
+
+/* The part of the multiprocessors that the longest launches have blocks for; 0: unknown. */
+static double
+part_in_use(const struct finder *f, const struct plumb_kernel *kernel)
+{
+	const struct plumb_profile *p = f->p;
+	uint32_t name = p->code_functions[kernel->function].name;
+	const struct plumb_variant *best = NULL;
+	double blocks, all;
+
+	for (uint32_t i = 0; i < p->variants_count; i++)
+		if ((!best || p->variants[i].time > best->time) &&
+		    launched_at(p, p->variants[i].context) == name)
+			best = &p->variants[i];
+	if (!best || kernel->device >= p->devices_count)
+		return 0;
+	blocks = (double)best->grid[0] * (double)best->grid[1] * (double)best->grid[2];
+	all = (double)p->devices[kernel->device].multiprocessors;
+	return !(blocks > 0) || !(all > 0) ? 0 : blocks < all ? blocks / all : 1;
+}
+
+/* After the kernels have their times. */
+static void
+add_unplaced(struct finder *f)
+{
+	double unplaced = count_unplaced(f), samples = unplaced, ns = 0;
+
+	if (!(unplaced > 0))
+		return;
+	for (uint32_t i = 0; i < f->p->values_count; i++)
+		if (f->p->values[i].metric == PLUMB_METRIC_GPU_TIME && f->p->values[i].sum > 0)
+			ns += (double)f->p->values[i].sum;
+	for (uint32_t k = 0; k < f->found.count; k++)
+		samples += (double)f->found.items[k].samples;
+	for (uint32_t k = 0; k < f->found.count && ns > 0; k++) {
+		struct plumb_kernel *kernel = &f->found.items[k];
+		double expected =
+			kernel->gpu_ns == PLUMB_UNKNOWN ? 0 : (double)kernel->gpu_ns * samples / ns;
+		double missing;
+
+		if ((double)kernel->samples >= expected * FEW || !calls_silent(f, kernel))
+			continue;
+		expected *= part_in_use(f, kernel);
+		missing = expected - (double)kernel->samples;
+		/* If there are too few to explain it, samples were lost. */
+		if ((double)kernel->samples >= expected * FEW || unplaced < missing * FEW)
+			continue;
+		missing = missing < unplaced ? missing : unplaced;
+		unplaced -= missing;
+		kernel->unplaced = missing < (double)PLUMB_KERNEL_COUNT_MOST
+		                           ? (uint64_t)missing
+		                           : PLUMB_KERNEL_COUNT_MOST;
+		kernel->samples += kernel->unplaced;
+		kernel->waiting += kernel->unplaced;
+	}
+}
+
 /* If there are samples, what has none is left out. */
 static void
 keep_sampled(struct finder *f)
@@ -453,6 +538,7 @@ find_all(struct finder *f)
 	keep_sampled(f);
 	if (add_times(f))
 		return PLUMB_ESYSTEM;
+	add_unplaced(f);
 	if (f->found.count)
 		qsort(f->found.items, f->found.count, sizeof *f->found.items, compare_kernels);
 	return 0;

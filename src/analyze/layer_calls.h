@@ -33,6 +33,9 @@ bool plumb_layers_in_model(const struct plumb_layers_making *making, uint32_t co
 /* US is the time on the host in a run where every launch waits: makes it the latency of ROW. */
 void plumb_layer_serialised(struct plumb_layer_row *row, double us);
 
+/* Takes each time from its own level, if the profile has levels. PLUMB_ESYSTEM: no memory. */
+int plumb_layers_levels(struct plumb_layers_making *making);
+
 /* Finds the kernels, their counters and the layers' derived work. PLUMB_ESYSTEM: no memory. */
 int plumb_layers_kernels(struct plumb_layers_making *making);
 /* The layers' counters from those of their kernels; PLUMB_ESYSTEM. */

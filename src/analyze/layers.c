@@ -18,8 +18,8 @@
 const char *
 plumb_latency_kind_name(enum plumb_latency_kind kind)
 {
-	static const char *const names[] = { NULL,       "host span",  "operators",
-		                             "complete", "serialised", "device span" };
+	static const char *const names[] = { NULL,         "host span",   "operators", "complete",
+		                             "serialised", "device span", "M/L",       "M" };
 
 	return names[kind];
 }
@@ -588,6 +588,8 @@ make_layers(struct plumb_layers_making *m, unsigned char *inner, unsigned char *
 		code = plumb_layers_calls(m);
 	if (!code)
 		code = plumb_layers_counters(m);
+	if (!code && p->levels_count)
+		code = plumb_layers_levels(m);
 	return code ? code : put_in_order(m);
 }
 

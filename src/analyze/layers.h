@@ -37,6 +37,8 @@ enum plumb_latency_kind {
 	PLUMB_LATENCY_COMPLETE,   /* from entry on the host to the end of its last GPU work */
 	PLUMB_LATENCY_SERIALISED, /* the host span of a run in which every launch waits */
 	PLUMB_LATENCY_DEVICE,     /* from the first GPU work of the recording to the last */
+	PLUMB_LATENCY_ML,         /* on the host, in runs at M/L (plumb levels) */
+	PLUMB_LATENCY_M,          /* an iteration of runs at M (plumb levels) */
 };
 /* "host span", …; NULL for the unknown. */
 const char *plumb_latency_kind_name(enum plumb_latency_kind kind);

@@ -4,7 +4,8 @@
  * For each kernel, it names the cause that most of its waiting has.
  *
  * The saving is the part of the kernel's GPU time that its samples at this cause are, as far as no
- * other warp issued meanwhile. Left out: what the change itself costs, and what waits next. Samples
+ * other warp issued meanwhile, and as far as memory allows (kernel_causes.h). Left out: what the
+ * change itself costs, and what waits next. Samples
  * of continuous recording belong to the code, so in a window they are those of the whole run.
  */
 #include <math.h>

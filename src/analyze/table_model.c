@@ -12,7 +12,8 @@ plumb_model_share(const struct plumb_layers *layers, double us)
 	/* A part of host time alone would say nothing. */
 	bool holds = layers->model_kind == PLUMB_LATENCY_COMPLETE ||
 	             layers->model_kind == PLUMB_LATENCY_SERIALISED ||
-	             layers->model_kind == PLUMB_LATENCY_DEVICE;
+	             layers->model_kind == PLUMB_LATENCY_DEVICE ||
+	             layers->model_kind == PLUMB_LATENCY_M;
 
 	return holds && layers->model_us > 0 ? us / layers->model_us * 100 : NAN;
 }

@@ -79,7 +79,8 @@ struct plumb_verb {
 extern const struct plumb_verb plumb_verb_run, plumb_verb_settle, plumb_verb_import,
 	plumb_verb_report, plumb_verb_doctor, plumb_verb_version, plumb_verb_help,
 	plumb_verb_generate, plumb_verb_export, plumb_verb_iters, plumb_verb_tables,
-	plumb_verb_diff, plumb_verb_view, plumb_verb_session, plumb_verb_why;
+	plumb_verb_diff, plumb_verb_view, plumb_verb_session, plumb_verb_why, plumb_verb_levels,
+	plumb_verb_traffic;
 int plumb_cmd_run(struct plumb_invocation *invocation);
 int plumb_cmd_settle(struct plumb_invocation *invocation);
 int plumb_cmd_import(struct plumb_invocation *invocation);
@@ -87,7 +88,9 @@ int plumb_cmd_report(struct plumb_invocation *invocation);
 int plumb_cmd_export(struct plumb_invocation *invocation);
 int plumb_cmd_iters(struct plumb_invocation *invocation);
 int plumb_cmd_tables(struct plumb_invocation *invocation);
+int plumb_cmd_levels(struct plumb_invocation *invocation);
 int plumb_cmd_why(struct plumb_invocation *invocation);
+int plumb_cmd_traffic(struct plumb_invocation *invocation);
 int plumb_cmd_diff(struct plumb_invocation *invocation);
 int plumb_cmd_view(struct plumb_invocation *invocation);
 int plumb_cmd_doctor(struct plumb_invocation *invocation);

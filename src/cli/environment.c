@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/regular.h"
 #include "cli/run/launch.h"
 #include "collect/collector.h"
 
 #define PRELOAD "LD_PRELOAD"
 #define INJECTION "CUDA_INJECTION64_PATH"
 #define NVTX_INJECTION "NVTX_INJECTION64_PATH"
+#define NCCL_PLUGIN "NCCL_PROFILER_PLUGIN"
 #define ASAN "ASAN_OPTIONS"
 #define ASAN_ORDER "verify_asan_link_order"
 #define COMPILE_TRACE "TORCH_TRACE" /* PyTorch logs its compiler into that folder */
 
 /* Only we set these. An outer `plumb run` may have left its own. */
 static const char *const own[] = {
-	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,       PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
-	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS,      PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,
-	PLUMB_ENV_MEMORY,     PLUMB_ENV_SHAPES,      PLUMB_ENV_TRACE, PLUMB_ENV_FOLLOW,
-	PLUMB_ENV_PAUSED,     PLUMB_ENV_REPLAYS,     PLUMB_ENV_TOOLS, PLUMB_ENV_COMMAND,
-	PLUMB_ENV_STALLS,     PLUMB_ENV_STALLS_MODE,
+	PLUMB_ENV_FOLDER,  PLUMB_ENV_LIMIT,           PLUMB_ENV_GPU,
+	PLUMB_ENV_FLUSH,   PLUMB_ENV_KEEP_CUPTI,      PLUMB_ENV_LAYERS,
+	PLUMB_ENV_CPU,     PLUMB_ENV_EVENTS,          PLUMB_ENV_MEMORY,
+	PLUMB_ENV_SHAPES,  PLUMB_ENV_TRACE,           PLUMB_ENV_FOLLOW,
+	PLUMB_ENV_PAUSED,  PLUMB_ENV_REPLAYS,         PLUMB_ENV_TOOLS,
+	PLUMB_ENV_COMMAND, PLUMB_ENV_STALLS,          PLUMB_ENV_STALLS_MODE,
+	PLUMB_ENV_TRAFFIC, PLUMB_ENV_TRAFFIC_KERNELS, PLUMB_ENV_TRAFFIC_OBJECTS,
 };
 /* At most so many are added to what was there. */
-#define ADDED 28
+#define ADDED 32
 
 static const char *
 find_variable(char *const *environment, const char *name)
@@ -43,14 +51,15 @@ is_named(const char *entry, const char *name)
 }
 
 static bool
-is_replaced(const char *entry, bool gpu)
+is_replaced(const char *entry, bool gpu, bool nccl)
 {
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (is_named(entry, own[i]))
 			return true;
 	return is_named(entry, PRELOAD) || is_named(entry, ASAN) ||
 	       is_named(entry, NVTX_INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_NVTX) ||
-	       (gpu && (is_named(entry, INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_CUDA)));
+	       (gpu && (is_named(entry, INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_CUDA))) ||
+	       (nccl && (is_named(entry, NCCL_PLUGIN) || is_named(entry, PLUMB_ENV_CHAIN_NCCL)));
 }
 
 /* Does the path's last part begin with START? */
@@ -158,6 +167,47 @@ add_injection(char ***next, char *const *environment, const char *variable, cons
 	return add_variable(next, "%s=%s", variable, library);
 }
 
+/* Has the file at PATH a struct that the collector can call? It looks for the names alone: a plugin
+ * is not loaded here. True also if it cannot be read. */
+static bool
+has_known_version(const char *path)
+{
+	static const char *const names[] = { "ncclProfiler_v3", "ncclProfiler_v4",
+		                             "ncclProfiler_v5" };
+	struct stat about;
+	int file = plumb_regular_open(AT_FDCWD, path, O_CLOEXEC);
+	void *bytes = MAP_FAILED;
+	bool found = false;
+	if (file >= 0 && !fstat(file, &about) && about.st_size > 0)
+		bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	if (file >= 0)
+		close(file);
+	if (bytes == MAP_FAILED)
+		return true;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+		found = memmem(bytes, (size_t)about.st_size, names[i], strlen(names[i]) + 1);
+	munmap(bytes, (size_t)about.st_size);
+	return found;
+}
+
+const char *
+plumb_environment_nccl_kept(char *const *environment)
+{
+	const char *plugin = find_variable(environment, NCCL_PLUGIN);
+	/* One without a slash is looked for by the loader: the collector asks for it. */
+	return plugin && strchr(plugin, '/') && !has_known_version(plugin) ? plugin : NULL;
+}
+
+/* "none" switches profilers off, which --traffic takes back. */
+static bool
+add_nccl(char ***next, char *const *environment, const char *library)
+{
+	const char *before = find_variable(environment, NCCL_PLUGIN);
+	if (before && !strcasecmp(before, "none"))
+		return add_variable(next, NCCL_PLUGIN "=%s", library);
+	return add_injection(next, environment, NCCL_PLUGIN, PLUMB_ENV_CHAIN_NCCL, library);
+}
+
 static bool
 add_ours(char ***next, char *const *environment, const struct plumb_environment_settings *settings)
 {
@@ -184,6 +234,9 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 			return false;
 	if (!add_injection(next, environment, NVTX_INJECTION, PLUMB_ENV_CHAIN_NVTX,
 	                   settings->library))
+		return false;
+	if (settings->traffic && !plumb_environment_nccl_kept(environment) &&
+	    !add_nccl(next, environment, settings->library))
 		return false;
 	if (settings->gpu != PLUMB_GPU_ACTIVITY &&
 	    !add_variable(next, PLUMB_ENV_GPU "=%u", (unsigned)settings->gpu))
@@ -241,10 +294,12 @@ plumb_environment_new(char *const *environment, const struct plumb_environment_s
 	while (environment[count])
 		count++;
 	char **copy = calloc(count + ADDED + 1, sizeof(*copy)), **next = copy;
+	const char *kept = plumb_environment_nccl_kept(environment);
 	if (!copy)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (is_replaced(environment[i], settings->gpu != PLUMB_GPU_OFF) ||
+		if (is_replaced(environment[i], settings->gpu != PLUMB_GPU_OFF,
+		                settings->traffic && !kept) ||
 		    (is_named(environment[i], COMPILE_TRACE) &&
 		     (plumb_environment_own_trace(environment) ||
 		      !environment[i][sizeof COMPILE_TRACE])))

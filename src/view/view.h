@@ -26,6 +26,7 @@
 #include "view/findings.h"
 #include "view/flame.h"
 #include "view/iters.h"
+#include "view/levels.h"
 #include "view/memory.h"
 #include "view/path.h"
 #include "view/render.h"
@@ -34,6 +35,7 @@
 #include "view/states.h"
 #include "view/tables.h"
 #include "view/timeline.h"
+#include "view/traffic.h"
 #include "view/why.h"
 
 /* The standard tables of COUNT profiles. The binary columns of several tables come one after the
@@ -113,7 +115,16 @@ int plumb_view_why(const struct plumb_profile *profile, const struct plumb_why_q
                    enum plumb_view_format format, FILE *out,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Traffic between devices. JSON has all lists; CSV and binary columns have the one that the query
+ * names, or the stalls that wait for traffic, if the query has a recording with stalls. */
+int plumb_view_traffic(const struct plumb_profile *profile, const struct plumb_traffic_query *query,
+                       enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
+
+int plumb_traffic_write(const struct plumb_traffic_answer *answer, enum plumb_view_format format,
+                        FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 int plumb_why_write(const struct plumb_why *why, enum plumb_view_format format, FILE *out,
                     struct plumb_error *error) PLUMB_MUST_CHECK;

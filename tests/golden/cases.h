@@ -10,6 +10,7 @@
  *	outside  no GPU; a function that sleeps, and one that calls operators
  *	copies  pageable copies each step, pinned ones beside them, results read, tensors converted
  *	stalled  a kernel that follows pointers, with samples of its code (stalled.h)
+ *	traffic  four GPUs that move data they need not (traffic.h)
  *
  * Each but `outside` has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms.
  * Included by profiles.h.
@@ -43,6 +44,8 @@ struct the_case {
 	int64_t walk;       /* time of a kernel that follows pointers (stalled.h) */
 	uint64_t walk_waits, walk_other, walk_issues; /* its samples */
 	bool walk_code;                               /* the profile has its machine code */
+	uint64_t pointer_loads, pointer_lanes; /* of each GPU, by how many lanes (traffic.h) */
+	int64_t counter_step, relayed, touched;
 };
 
 static const struct the_case case_defaults = {
@@ -71,6 +74,11 @@ static const struct the_case case_defaults = {
 	.walk_other = 20,
 	.walk_issues = 150,
 	.walk_code = true,
+	.pointer_loads = 100000,
+	.pointer_lanes = 1,
+	.counter_step = 4,
+	.relayed = 1 << 20,
+	.touched = 1 << 20,
 };
 static struct the_case the_case;
 

@@ -20,6 +20,7 @@
 #ifndef PLUMB_TESTS_PROFILES_H
 #define PLUMB_TESTS_PROFILES_H
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -432,6 +433,7 @@ sample_rude(struct sample *s)
 
 #include "cases.h"
 #include "stalled.h"
+#include "traffic.h"
 #include "windows.h"
 
 static bool
@@ -448,7 +450,7 @@ sample_make(const char *name, struct plumb_profile *profile)
 		{ "loss", case_loss },         { "loader", case_loader },
 		{ "copies", case_copies },     { "trace", sample_trace },
 		{ "windows", sample_windows }, { "outside", case_outside },
-		{ "stalled", case_stalled },
+		{ "stalled", case_stalled },   { "traffic", case_traffic },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

@@ -15,8 +15,8 @@ static const struct plumb_option options[] = {
 };
 
 static void (*const groups[])(struct plumb_checks *checks) = {
-	plumb_doctor_python,  plumb_doctor_gpu,    plumb_doctor_system,
-	plumb_doctor_program, plumb_doctor_native,
+	plumb_doctor_python, plumb_doctor_gpu,     plumb_doctor_nccl,
+	plumb_doctor_system, plumb_doctor_program, plumb_doctor_native,
 };
 
 static const char *const state_names[] = {

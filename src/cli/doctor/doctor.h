@@ -31,6 +31,7 @@ struct plumb_checks {
 	/* What one group finds out for a later one. */
 	int driver_cuda;      /* CUDA version of the driver, e.g. 13000; 0: none */
 	char cupti[PATH_MAX]; /* a libcupti that a Python's package brings, or empty */
+	char nccl[PATH_MAX];  /* likewise a libnccl */
 	char python_code[PATH_MAX], torch_code[PATH_MAX]; /* the same: libpython, libtorch_cpu */
 	const char *program;                              /* another program to check, or NULL */
 };
@@ -44,6 +45,7 @@ void plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...) PL
 
 void plumb_doctor_python(struct plumb_checks *checks); /* before gpu: it finds packaged CUPTIs */
 void plumb_doctor_gpu(struct plumb_checks *checks);
+void plumb_doctor_nccl(struct plumb_checks *checks); /* after python */
 void plumb_doctor_system(struct plumb_checks *checks);
 void plumb_doctor_program(struct plumb_checks *checks); /* the program, those of the system */
 void plumb_doctor_native(struct plumb_checks *checks);  /* after python */

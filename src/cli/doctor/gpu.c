@@ -343,6 +343,88 @@ check_counters(struct plumb_checks *checks)
 	}
 }
 
+/* ---- the Compute Sanitizer ---- */
+
+static int
+ask_sanitizer(void *data)
+{
+	void *library = dlopen(data, RTLD_NOW | RTLD_LOCAL);
+	if (!library || !dlsym(library, "sanitizerPatchModule")) {
+		printf("missing=%s\n", library ? "it is no Compute Sanitizer" : dlerror());
+		return 3;
+	}
+	printf("loaded=1\n");
+	return 0;
+}
+
+/* Beside the CUPTI of the same CUDA, in Python's packages, or in a toolkit. */
+static bool
+find_sanitizer(const struct plumb_checks *checks, char path[PATH_MAX])
+{
+	static const char *const beside[] = { "", "/../compute-sanitizer",
+		                              "/../../cuda_sanitizer_api/lib",
+		                              "/../../../compute-sanitizer" };
+	static const char *const places[] = {
+		"/usr/local/cuda/compute-sanitizer/libsanitizer-public.so",
+		"/usr/local/cuda-*/compute-sanitizer/libsanitizer-public.so",
+		"/opt/cuda/extras/compute-sanitizer/libsanitizer-public.so",
+	};
+	const char *given = getenv("PLUMB_SANITIZER"), *end = strrchr(checks->cupti, '/');
+	if (given && *given) {
+		snprintf(path, PATH_MAX, "%s", given);
+		return true;
+	}
+	for (size_t i = 0; end && i < sizeof(beside) / sizeof(beside[0]); i++) {
+		int length = snprintf(path, PATH_MAX, "%.*s%s/libsanitizer-public.so",
+		                      (int)(end - checks->cupti), checks->cupti, beside[i]);
+		if (length < PATH_MAX && access(path, R_OK) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		glob_t found;
+		bool any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
+		if (any)
+			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
+		globfree(&found);
+		if (any)
+			return true;
+	}
+	return false;
+}
+
+static void
+check_sanitizer(struct plumb_checks *checks)
+{
+	char path[PATH_MAX], text[256];
+	if (!find_sanitizer(checks, path)) {
+		plumb_check_add(checks, "gpu.sanitizer", PLUMB_CHECK_NO,
+		                "the Compute Sanitizer, which --traffic=full needs");
+		plumb_check_why(checks, "libsanitizer-public.so was not found with this Python or "
+		                        "in the CUDA toolkit's folders");
+		plumb_check_remedy(checks,
+		                   "pip install nvidia-cuda-sanitizer-api (for CUDA 12: "
+		                   "nvidia-cuda-sanitizer-api-cu12), or say in PLUMB_SANITIZER "
+		                   "where it is");
+		return;
+	}
+	struct plumb_probe *probe = malloc(sizeof(*probe));
+	if (!probe)
+		return;
+	if (plumb_probe_call(probe, ask_sanitizer, path, SECONDS)) {
+		plumb_check_add(checks, "gpu.sanitizer", PLUMB_CHECK_YES,
+		                "the Compute Sanitizer in %s", path);
+	} else {
+		plumb_check_add(checks, "gpu.sanitizer", PLUMB_CHECK_NO,
+		                "the Compute Sanitizer in %s", path);
+		plumb_check_why(checks, "it cannot be loaded: %s",
+		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
+		                        ? text
+		                        : "it hung or crashed");
+		plumb_check_remedy(checks, "install it again");
+	}
+	free(probe);
+}
+
 /* ---- modes ---- */
 
 /* The state of check ID; checks that are not there have nothing against it. */
@@ -367,7 +449,10 @@ check_modes(struct plumb_checks *checks)
 		{ "gpu.mode.activity",
 		  PLUMB_GPU_ACTIVITY,
 		  { "gpu.driver", "gpu.devices", "gpu.cupti", "gpu.slot" } },
-		/* No mode, but an option of that one. */
+		{ "gpu.mode.traffic",
+		  PLUMB_GPU_TRAFFIC,
+		  { "gpu.driver", "gpu.devices", "gpu.sanitizer" } },
+		/* No mode, but an option of the first. */
 		{ "gpu.stalls",
 		  PLUMB_GPU_OFF,
 		  { "gpu.driver", "gpu.devices", "gpu.cupti", "gpu.slot", "gpu.counters" } },
@@ -404,5 +489,6 @@ plumb_doctor_gpu(struct plumb_checks *checks)
 	check_cupti(checks);
 	check_slot(checks);
 	check_counters(checks);
+	check_sanitizer(checks);
 	check_modes(checks);
 }

@@ -49,7 +49,11 @@ static const char script[] =
 	"        places.append(os.path.join(glob.escape(folder), place))\n"
 	"for place in places[1:] + places[:1]:\n"
 	"    for name in sorted(glob.glob(place)):\n"
-	"        print('cupti=' + name)\n";
+	"        print('cupti=' + name)\n"
+	"for folder in sys.path:\n"
+	"    for place in ('nvidia/*/lib/libnccl.so*', 'torch/lib/libnccl*.so*'):\n"
+	"        for name in sorted(glob.glob(os.path.join(glob.escape(folder), place))):\n"
+	"            print('nccl=' + name)\n";
 
 static void
 check_framework(struct plumb_checks *checks, const struct plumb_probe *probe, const char *python)
@@ -134,6 +138,9 @@ check_python(struct plumb_checks *checks, const char *command, char *seen, size_
 		if (!checks->cupti[0])
 			plumb_probe_value(probe->output, "cupti", checks->cupti,
 			                  sizeof(checks->cupti));
+		if (!checks->nccl[0])
+			plumb_probe_value(probe->output, "nccl", checks->nccl,
+			                  sizeof(checks->nccl));
 		if (!checks->python_code[0])
 			plumb_probe_value(probe->output, "code", checks->python_code,
 			                  sizeof(checks->python_code));

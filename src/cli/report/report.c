@@ -2,6 +2,7 @@
 #include "analyze/analyze.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/levels/levels.h"
 #include "cli/load.h"
 #include "cli/report/text.h"
 #include "cli/rules.h"
@@ -81,6 +82,10 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show what one iteration of a loop takes: values divided by the iterations of "
 	          "--window (default: loop), and by how much iterations vary" },
+	{ .name = "corrected",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "in a profile of plumb levels: show each call path as it was measured and at its "
+	          "own cost, with the interval, and where that changes the order" },
 	{ .name = "ledger",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show the whole ledger: what was received, attributed and dropped from each "
@@ -313,6 +318,45 @@ choose_window(const struct plumb_invocation *invocation, struct shown *shown,
 	return 0;
 }
 
+/* Call paths at their own cost. The levels' windows are their own, so nothing else is shown. */
+static int
+report_corrected(const struct plumb_invocation *invocation, uint32_t top)
+{
+	static const char *const others[] = { "by",       "metric", "inverted",  "filter",
+		                              "findings", "window", "threshold", "per-iteration",
+		                              "rule",     "compat", "ledger",    "unfold" };
+	const struct plumb_options *o = invocation->options;
+	bool json = plumb_options_flag(o, "json"), csv = plumb_options_flag(o, "csv");
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+	int64_t width = plumb_options_number(o, "width");
+	int code;
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (plumb_options_given(o, others[i]))
+			return plumb_cli_usage(invocation,
+			                       "report: --corrected has rows of its own; leave out "
+			                       "--%s",
+			                       others[i]);
+	code = plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_TOTALS, NULL, &error);
+	if (!code && !plumb_levels_are_known(&profile))
+		code = plumb_fail(&error, PLUMB_EEMPTY,
+		                  "%s has no levels; measure them with plumb levels",
+		                  invocation->operands[0]);
+	if (!code && (json || csv))
+		code = plumb_view_levels(
+			&profile, "report", plumb_options_given(o, "top") ? top : 0,
+			json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV, invocation->out, &error);
+	else if (!code && plumb_corrected_text(&profile, top, invocation->out,
+	                                       width < 0 ? plumb_terminal_width(invocation->out)
+	                                       : width < 10000 ? (int)width
+	                                                       : 10000))
+		code = plumb_fail_memory(&error, "for the report");
+	plumb_profile_free(&profile);
+	return code && !ferror(invocation->out) ? plumb_cli_fail(invocation, &error)
+	                                        : PLUMB_EXIT_DONE;
+}
+
 int
 plumb_cmd_report(struct plumb_invocation *invocation)
 {
@@ -340,6 +384,8 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
+	if (plumb_options_flag(o, "corrected"))
+		return report_corrected(invocation, query.top);
 	if (plumb_report_check(&query, &error) < 0)
 		return plumb_cli_usage(invocation, "report: %s", error.message);
 	result = choose_window(invocation, &shown, &query);
