@@ -668,6 +668,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		code = add_loop(page, number, error);
 	if (!code && file->whole->code_samples_count)
 		code = add_kernels(page, file, number, error);
+	if (!code)
+		code = add(page, "traffic", NULL, error, "%s", number);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

@@ -218,6 +218,15 @@ static const struct plumb_query_key why_source_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key traffic_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "by", PLUMB_QUERY_CHOICE, .choices = "pair|object|line|kernel|collective|route",
+	  .fallback = "pair" },
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "500" },
+	{ 0 },
+};
+
 #define RANGE_KEYS                                                                                 \
 	PLUMB_KEY_FILE, PLUMB_KEY_FORMAT("columns|json|csv", "columns"),                           \
 		{ "tracks", PLUMB_QUERY_TEXT }, { "t0", PLUMB_QUERY_REAL, .fallback = "0" },       \
@@ -266,6 +275,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "why/code", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_code_keys, plumb_answer_why_code },
 	{ "why/source", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_source_keys,
 	  plumb_answer_why_source },
+	{ "traffic", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, traffic_keys, plumb_answer_traffic },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,

@@ -9,4 +9,5 @@ import "./why/page";
 import "./layers/page";
 import "./memory";
 import "./ranks";
+import "./traffic/page";
 import "./compare/page";

@@ -9,6 +9,7 @@ export function placeOf(finding: Finding, app: App, file: string | null = null):
 	const names = finding.evidence["names"];
 	const kernel = finding.evidence["kernel"] ?? finding.frame?.name;
 	if (finding.rule === "stalls" && typeof kernel === "string" && app.about.has["code_samples"]) return [app.link("why", { ...(file === null ? {} : { file }), kernel }), "Show why it waits"];
+	if (finding.rule === "traffic" && app.about.has["traffic"]) return [app.link("traffic", { ...(file === null ? {} : { file }), finding: finding.id }), "Show the traffic"];
 	if (finding.context?.length) return [app.link("flame", { ...window, finding: finding.id }), "Show it in the flame graph"];
 	if (Array.isArray(names) && names[0] && typeof (names[0] as { name?: unknown }).name === "string") {
 		return [app.link("kernels", { ...window, filter: (names[0] as { name: string }).name }), "Show the kernels"];

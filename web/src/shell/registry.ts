@@ -11,6 +11,8 @@ export interface Page {
 	key: string;
 	/** Names of about.has that it cannot do without, each with the command that brings it. "a|b": one of them is enough. */
 	needs: Record<string, string>;
+	/** Without what it needs, it has no tab. */
+	isOptional?: boolean;
 	/** Which of the choices at the top it follows. */
 	follows: ("metric" | "window")[];
 	/** The part of the run that its answers are of if none is chosen; otherwise the main loop. */

@@ -55,7 +55,7 @@ export function Shell({ source, about, address }: { source: Source; about: About
 	}, []);
 
 	const acts = useMemo<Act[]>(() => [
-		...pages().map((one) => ({ title: `Open ${one.title}`, keys: `g ${one.key}`, run: () => go(one.id) })),
+		...pages().filter((one) => !one.isOptional || !lacks(one, about)).map((one) => ({ title: `Open ${one.title}`, keys: `g ${one.key}`, run: () => go(one.id) })),
 		...about.metrics.filter((metric) => metric.adds_up).map((metric) => ({ title: `Metric: ${metric.name}`, run: () => set({ metric: metric.name }, true) })),
 		...windowsOf(about).map(([name, words]) => ({ title: `Part of the run: ${words}`, run: () => set({ window: name }, true) })),
 		{ title: "Light or dark", keys: "t", run: turnLook },
@@ -108,7 +108,7 @@ export function Shell({ source, about, address }: { source: Source; about: About
 			<header>
 				<strong class="brand">plumb</strong>
 				<nav aria-label="Pages">
-					{pages().map((one) => (
+					{pages().filter((one) => one === page || !one.isOptional || !lacks(one, about)).map((one) => (
 						<a key={one.id} href={link(one.id)} class={lacks(one, about) ? "lacking" : ""} aria-current={one === page ? "page" : undefined}
 							title={`g ${one.key}`}>{one.title}</a>
 					))}
