@@ -152,6 +152,8 @@ $(BUILD)/collect/%.o: src/%.c $(BUILD)/commands/collect | $(CUDA_INCLUDE)/cupti.
 	@mkdir -p $(@D)
 	$(call say,CC  )
 	$(Q)$(COLLECT_CCACHE) $(COMMAND_collect) -o $@ $<
+# It has the patches of the Compute Sanitizer in it.
+$(BUILD)/collect/collect/gpu/sanitizer/library.o: src/collect/gpu/sanitizer/patches.fatbin
 COMMAND_tool = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c
 $(BUILD)/tool/%.o: src/%.c $(BUILD)/commands/tool | present
 	@mkdir -p $(@D)
@@ -209,6 +211,7 @@ $(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/tests/fuzz/%.o $(ARCHIVES) $(filter %.o,$(FUZ
 	$(call say,LINK)
 	$(Q)$(call COMMAND_fuzz,-o $@ $< $(call archives,tests/fuzz/$*.c))
 fuzz-programs: $(FUZZ)
+test-objects: $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/unit/test_*.c tests/fuzz/fuzz_*.c) tests/fuzz/replay.c)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 fuzz: libfuzzer
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ:$(BUILD)/%=$(BUILD)/libfuzzer/%)
@@ -220,7 +223,7 @@ sanitize:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize OPT='$(SANITIZE)' unit replay
 clang:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror OPT=-O0 LTO= \
-	  all unit-programs fuzz-programs # its warnings are the front end's: they need no optimiser
+	  all test-objects # its warnings are the front end's: they need no optimiser, and of tests no programs
 
 # Compiled as somebody else would, with the public headers alone.
 EXAMPLES := $(BUILD)/examples/monitor.so
@@ -276,7 +279,7 @@ clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
-.PHONY: all examples web present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
+.PHONY: all examples web present unit-programs unit replay fuzz-programs test-objects fuzz libfuzzer sanitize clang demo test bench \
         wheel vsix install docs format clean help
 include tests/mock/mock.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

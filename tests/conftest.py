@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 import pytest
 from _pytest import runner
@@ -87,15 +88,17 @@ class UnitFailure(Exception):
 
 # A processor that does something else spoils what they measure. So they come after all other tests, and only one of each
 # kind may run: most of the time two of the three only wait.
-ALONE = {"test_cpu.py": "computes", "test_glimpses.py": "computes", "test_iters_samples.py": "computes",
-         "test_measure_cost.py": "waits", "test_ranks_late.py": "waits", "test_waiting.py": "waits", "test_waiting_lines.py": "waits, too",
-         "test_windows.py": "waits", "test_windows_find.py": "computes"}
+# Files of different kinds follow each other: a worker that waits for its kind cannot run another one.
+ALONE = {"test_cpu.py": "computes", "test_measure_cost.py": "waits", "test_waiting_lines.py": "waits, too", "test_glimpses.py": "computes",
+         "test_ranks_late.py": "waits", "test_iters_samples.py": "computes", "test_waiting.py": "waits", "test_windows_find.py": "computes",
+         "test_windows.py": "waits"}
 # A busy machine hardly ever disturbs these: they run beside others, but they are measured again, too.
-MEASURE = {*ALONE, "test_windows_ends.py"}
+MEASURE = {*ALONE, "test_divided.py", "test_host_time.py", "test_levels.py", "test_outside.py", "test_tasks.py", "test_windows_ends.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
-LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py",
-        "test_torture.py", "test_guides.py", "test_python_walker.py", "test_modules.py",
-        "test_compiled.py", "test_native_walk.py", "test_bench.py", "test_report_calls.py", "test_trace.py", "test_windows_ends.py"]
+LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py", "test_modules.py",
+        "test_pages.py", "test_marks.py", "test_torture.py", "test_guides.py", "test_lean.py", "test_python_walker.py", "test_compiled.py",
+        "test_native_walk.py", "test_trace.py", "test_bench.py", "test_report_calls.py", "test_monitor.py", "test_derived.py", "test_editors.py",
+        "test_windows_ends.py"]
 
 
 @pytest.hookimpl(trylast=True)
@@ -103,8 +106,8 @@ def pytest_collection_modifyitems(items):
     """Long files first, those that need the machine last. In a file, the tests of one Python follow each other: a fixture
     that records with it is made once. pytest's own order goes back and forth between them, and between files."""
     pythons = list(dict.fromkeys(map(torch_python_of, items)))
-    first = {name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: (first.get(item.path.name, len(LONG)), item.path.name in ALONE, item.path,
+    first, last = ({name: number for number, name in enumerate(names)} for names in (LONG, ALONE))
+    items.sort(key=lambda item: (first.get(item.path.name, len(LONG)), last.get(item.path.name, -1), item.path,
                                  pythons.index(torch_python_of(item))))
 
 
@@ -171,13 +174,12 @@ def waited():
 @pytest.hookimpl(specname="pytest_runtest_protocol")
 def pytest_measure_again(item, nextitem):
     """A test of MEASURE that fails while the machine is busy says nothing: it is run again, and counted as "rerun". On a
-    quiet machine, and at the last try, it has failed. Fixtures of the whole module stay as they are."""
+    quiet machine, and at the last try, it has failed. What fixtures of the module recorded is recorded again."""
     if item.path.name not in MEASURE:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for left in reversed(range(TRIES)):
         begin, before = time.monotonic(), waited()
-        item.again = left < TRIES - 1  # for fixtures that keep what they recorded
         reports = runner.runtestprotocol(item, nextitem=nextitem, log=False)
         busy = waited() - before > BUSY * (time.monotonic() - begin)
         again = left and busy and any(report.failed for report in reports)
@@ -188,6 +190,9 @@ def pytest_measure_again(item, nextitem):
                 item.ihook.pytest_runtest_logreport(report=report)
         if not again:
             break
+        nodes = item.listchain()
+        above = nodes[:nodes.index(item.getparent(pytest.Module))]
+        item.session._setupstate.teardown_exact(types.SimpleNamespace(listchain=lambda: above))
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 from conftest import LIBPLUMB, PLUMB, run_command
 
-EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "gpu.mode.activity", "collector", "asan",
+EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "gpu.mode.activity", "gpu.sanitizer",
+            "gpu.mode.traffic", "collector", "asan",
             "libc", "kernel", "kernel.populate", "perf_events", "ptrace", "disk.here", "disk.tmp",
             "disk.shm", "libc.programs", "native.unwind", "native.symbols", "native.debuginfod"}
 
@@ -248,3 +249,18 @@ def test_the_code_of_python_and_torch_is_found(torch_python, tmp_path):
     for name in ("native.torch", "native.python"):
         found = int(one(checks, name)["what"].split()[0])
         assert found > 500
+
+
+@pytest.mark.parametrize("number, version, state", [(23007, "2.30.7", "yes"), (22602, "2.26.2", "yes"), (22105, "2.21.5", "no")])
+def test_nccl(tmp_path, number, version, state):
+    (tmp_path / "n.c").write_text(f"int ncclGetVersion(int *v) {{ *v = {number}; return 0; }}\n")
+    library, plugin = tmp_path / "libnccl.so.2", tmp_path / "plugin.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "n.c"], check=True)
+    python = fake_python(tmp_path, nccl=library)
+    nccl = one(doctor(env=python), "nccl")
+    assert nccl["state"] == state and nccl["what"] == f"NCCL {version} in {library}: plumb run --traffic"
+    assert (nccl["remedy"] or "").startswith("" if state == "yes" else "use NCCL 2.26")
+    plugin.write_text("ncclProfiler_v6 alone")
+    nccl = one(doctor(env={**python, "NCCL_PROFILER_PLUGIN": str(plugin)}), "nccl")
+    assert nccl["state"] == ("partly" if state == "yes" else "no")
+    assert (nccl["remedy"] == "unset NCCL_PROFILER_PLUGIN") == (state == "yes")

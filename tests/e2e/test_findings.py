@@ -394,7 +394,7 @@ def test_a_rule_runs_on_old_pythons(samples):
 def test_help_lists_every_threshold_that_is_used():
     listed = set(re.findall(r"^  (\w+\.\w+) ", run_command(PLUMB, "help", "findings").stdout, re.M))
     used = set()
-    for path in (ROOT / "src/analyze").glob("*.c"):
+    for path in (ROOT / "src/analyze").rglob("*.c"):
         used |= set(re.findall(r'threshold(?:s_get)?\(\s*\w+(?:->\w+)*,\s*"([\w.]+)"', path.read_text()))
     assert listed == used and len(listed) >= 10
 

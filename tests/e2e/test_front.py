@@ -16,7 +16,7 @@ import time
 
 import pytest
 from conftest import BUILD, PLUMB, ROOT, clean_environment, run_command
-from test_run import (PYTHON, operators, run, run_folders, script, slow_disk, start, stub,  # noqa: F401
+from test_run import (PYTHON, WAIT, interrupt, operators, run, run_folders, script, slow_disk, start, stub,  # noqa: F401
                       until)
 
 TRACE = {"traceEvents": [
@@ -353,7 +353,7 @@ def test_ctrl_c_ends_a_shell_loop(stub, tmp_path):  # noqa: F811
     until((tmp_path / "turns").exists, "the start")
     time.sleep(0.2)
     os.write(terminal, b"\x03")
-    end = time.monotonic() + 20
+    end = time.monotonic() + WAIT
     found = 0
     while not found and time.monotonic() < end:
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -371,7 +371,7 @@ def test_program_that_catches_ctrl_c_gives_its_code(start, tmp_path):  # noqa: F
     process = start("sh", "-c", "trap 'exit 0' INT; touch ready; while :; do sleep 0.05; done")
     until((tmp_path / "ready").exists, "the start")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=WAIT)
     assert process.returncode == 0
 
 
@@ -385,10 +385,9 @@ def test_no_core_of_plumb(run, tmp_path):  # noqa: F811
 def test_ctrl_c_twice_while_settling_leaves_no_temporary_file(start, tmp_path, slow_disk):  # noqa: F811
     process = start("sh", "-c", "exit 6", env={"LD_PRELOAD": str(slow_disk)})
     until((tmp_path / "slow").exists, "settling")
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    process.communicate(timeout=30)
+    interrupt(process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=WAIT)
     assert process.returncode == 6
     assert not list(tmp_path.glob("*.tmp-*")) and run_folders(tmp_path)
 
@@ -399,5 +398,5 @@ def test_signal_while_importing_leaves_no_temporary_file(number, trace, tmp_path
                                env=clean_environment(LD_PRELOAD=str(slow_disk)))
     until((tmp_path / "slow").exists, "writing")
     process.send_signal(number)
-    assert process.wait(timeout=30) == -number
+    assert process.wait(timeout=WAIT) == -number
     assert not list(tmp_path.glob("out.plumb*"))

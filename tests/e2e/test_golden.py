@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
 GOLDEN = ROOT / "tests" / "golden"
 SAMPLES = ("gpu", "cpu", "deep", "memory", "trace", "rude", "empty", "windows", "index", "unet", "loss", "loader", "copies",
-           "stalled")
+           "stalled", "traffic")
 CASES = sorted(GOLDEN.glob("*.txt"))
 
 

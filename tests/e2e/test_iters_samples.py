@@ -194,15 +194,9 @@ def level_of(made):
     return level
 
 
-@pytest.fixture
-def sampled(request, tmp_path_factory):
-    """Recorded once, and again for a test that is measured again."""
-    if not _sampled or request.node.again:
-        _sampled[:] = [host_bound(tmp_path_factory.mktemp("sampled"), "--cpu=1000")]
-    return _sampled[0]
-
-
-_sampled = []
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    return host_bound(tmp_path_factory.mktemp("sampled"), "--cpu=1000")
 
 
 def lines(*marks):

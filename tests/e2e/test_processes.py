@@ -9,7 +9,7 @@ import time
 
 import pytest
 from conftest import PLUMB, ROOT, run_command, torch_version
-from plumbtest import (LIMIT_S, PROGRAMS, Made, calls_of_processes, check_sums, environment_for_programs,
+from plumbtest import (PROGRAMS, Made, calls_of_processes, check_sums, environment_for_programs,
                        recorded, run_program)
 
 PROGRAM = "processes.py"
@@ -103,13 +103,10 @@ def test_a_zombie_is_no_living_process(run_any):
 
 def test_three_hundred_children(run_any):
     """Each has a region as large as --limit on paper; on the disk they are small and go away."""
-    before = time.monotonic()
     made = run_any("many", "300")
-    took = time.monotonic() - before
     assert calls(made) == [1] * 300
     only_attributed(made, len(made.profile.processes))
     assert os.listdir(made.folder) == ["run.plumb"]
-    assert took < LIMIT_S / 2
     assert f"{len(made.profile.processes)} processes" in made.done.stderr
 
 

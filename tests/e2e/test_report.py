@@ -15,7 +15,7 @@ import pytest
 from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
-VERBS = ("run", "report", "settle", "import", "doctor", "export", "iters", "tables", "why", "diff", "view", "version", "help")
+VERBS = ("run", "report", "settle", "import", "doctor", "export", "iters", "tables", "levels", "why", "traffic", "diff", "view", "version", "help")
 FLAT = ("phase", "shape", "thread", "process", "rank")  # no row lies in another
 WAYS = ("context", "kernel", "operator", "module", "python", "line", "collective", *FLAT)
 

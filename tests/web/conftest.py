@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from web.browser import BUILD, PLUMB, ROOT, WEB, Viewer, recorded
+from web.browser import ROOT, WEB, Viewer, recorded
+from web.calm import keep_calm, patch
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +28,9 @@ def packages():
 @pytest.fixture(scope="session")
 def chromium(packages):
     sys.path.append(packages)
-    from playwright.sync_api import sync_playwright
-    with sync_playwright() as playwright:
+    from playwright import sync_api
+    patch(sync_api)
+    with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -54,27 +56,48 @@ def viewers(folder):
         viewer.close()
 
 
-@pytest.fixture
-def open_page(chromium):
-    """open_page(URL, look="light", width=1280): a page whose complaints fail the test."""
-    contexts, complaints = [], []
+@pytest.fixture(scope="session")
+def pages():
+    """Pages that tests have left, by whether the policy of what they show is off. A fresh one takes a second of a processor."""
+    return {False: [], True: []}
 
-    def open_one(url, look="light", width=1280, height=800, **options):
-        context = chromium.new_context(color_scheme=look, viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(8000)
-        page.on("console", lambda message: complaints.append(message.text)
+
+@pytest.fixture
+def open_page(request, chromium, pages):
+    """open_page(URL, look="light", width=1280): a page whose complaints fail the test. It may be one that another test has left, empty.
+    Without a URL it is fresh: for what stays with a page, as routes do."""
+    opened, complaints, failures = [], [], request.session.testsfailed
+
+    def complain(page, text):
+        page.complaints.append(text)
+
+    def fresh(bypass_csp):
+        page = keep_calm(chromium.new_context(bypass_csp=bypass_csp))
+        page.set_default_timeout(30_000)
+        page.on("console", lambda message: complain(page, message.text)
                 if message.type in ("error", "warning") and "404 (Not Found)" not in message.text else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("pageerror", lambda error: complain(page, str(error)))
+        return page
+
+    def open_one(url, look="light", width=1280, height=800, bypass_csp=False):
+        page = pages[bypass_csp].pop() if url and pages[bypass_csp] else fresh(bypass_csp)
+        opened.append((page, bypass_csp, url))
         page.complaints = complaints
+        page.emulate_media(color_scheme=look, reduced_motion="reduce")
+        page.set_viewport_size({"width": width, "height": height})
         if url:
             page.goto(url)
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    for page, bypass_csp, url in opened:
+        if url and request.session.testsfailed == failures:
+            page.evaluate("localStorage.clear()")
+            page.mouse.move(0, 0)
+            page.goto("about:blank")
+            pages[bypass_csp].append(page)
+        else:
+            page.context.close()
     assert complaints == []
 
 

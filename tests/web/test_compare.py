@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from web.browser import PLUMB, check_axe, check_narrow, recorded
-from web.test_flame import click_row, said, settled, values_of
+from web.test_flame import click_row, said, values_of
 from web.test_pages import TRAIN, loaded, until
 
 PAIR = (TRAIN, "programs/hf-train-healthy")
@@ -82,7 +82,7 @@ def test_zoom_focus_and_the_way_back(open_page, viewers):
     page = opened(open_page, viewers)
     click_row(page, 12, 0.4)
     until(page, "location.hash.includes('x1=')")
-    first = settled(page)
+    first = values_of(page)
     assert values_of(page)["node"]
     page.go_back()
     until(page, "!location.hash.includes('x1=')")

@@ -182,7 +182,15 @@ def test_profile_lines_and_back(chromium, workbench, picture):
     boxes = inside.locator("main canvas").first
     boxes.focus()
     button = inside.get_by_role("button", name=re.compile(r"^Open .*hf_train\.py"))
-    until(page, lambda: boxes.press("ArrowDown") or button.count(), "a box of the program's own code")
+
+    def step():
+        """Whether the next box is of the program's own code: once its details are there, which the page asks for after it has drawn."""
+        boxes.press("ArrowDown")
+        inside.evaluate("new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(end))))")
+        until(page, lambda: inside.locator("aside").count() and not inside.locator("[aria-busy=true]").count(), "the details of a box")
+        return button.count()
+
+    until(page, step, "a box of the program's own code")
     name = button.first.get_attribute("aria-label") or button.first.inner_text()
     button.first.click()
     line = re.search(r"hf_train\.py:(\d+)", name).group(1)

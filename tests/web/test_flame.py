@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 
 from web.browser import PLUMB, recorded
+from web.calm import calm
 from web.test_pages import TRAIN, loaded, until
 
 
@@ -19,15 +20,9 @@ def opened(open_page, viewers, values="", **options):
 
 
 def values_of(page):
+    """Of the address, once it has those of all actions before."""
+    calm(page)
     return dict(urllib.parse.parse_qsl(page.evaluate("location.hash").partition("?")[2]))
-
-
-def settled(page):
-    """The values of the address, once the graph has stopped gliding."""
-    values = None
-    while values != (values := values_of(page)):
-        page.wait_for_timeout(250)
-    return values
 
 
 def click_row(page, row, part, **options):
@@ -79,7 +74,7 @@ def test_keys_go_from_box_to_box(open_page, viewers):
     assert said(page) != deep
     page.keyboard.press("Enter")
     until(page, "location.hash.includes('x0=')")
-    zoomed = settled(page)
+    zoomed = values_of(page)
     page.keyboard.press("Escape")
     until(page, f"!location.hash.includes('x0={zoomed['x0']}&x1={zoomed['x1']}')")
     page.keyboard.press("2")

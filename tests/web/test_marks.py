@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from web.browser import PLUMB, WEB, check_axe, check_narrow, recorded
+from web.calm import calm
 from web.test_memory import line_of, recording  # noqa: F401, a fixture
 from web.test_pages import TRAIN, loaded, until
 
@@ -71,7 +72,6 @@ def test_rows_of_a_profile(open_page, viewers, folder, where, profile, expected)
     page = opened(open_page, viewers(profile), where)
     if expected:
         page.wait_for_selector("a.found")
-    page.wait_for_timeout(300)
     assert kinds(page) == expected
     titles = {finding["id"]: finding["title"] for finding in findings_of(recorded(profile, folder))}
     for _, title, finding in marked(page):
@@ -145,7 +145,7 @@ def test_boxes_of_the_flame_graph(open_page, viewers, folder):
         rows |= set(marked(page))
         if not page.locator(".table").evaluate("one => { const before = one.scrollTop; one.scrollTop += 3000; return one.scrollTop > before; }"):
             break
-        page.wait_for_timeout(100)
+        calm(page)
     assert all(name.split(" (")[0] == said[finding]["frame"]["name"] for name, _, finding in rows)
     boxes = answer(viewers(TRAIN), "flame", "px=1280")["tables"][0]
     flags = [column["name"] for column in boxes["columns"]].index("flags")
@@ -227,7 +227,7 @@ def expected_spans(url, asked, findings):
 @pytest.mark.parametrize("profile", [TRACED, COPIES])
 def test_spans(open_page, viewers, folder, profile, look):
     asked = []
-    page = open_page(f"{viewers(profile)}#1/overview", look, bypass_csp=True)
+    page = open_page(None, look, bypass_csp=True)
     page.on("request", lambda request: "timeline/spans" in request.url and asked.append(request.url.partition("?")[2].replace("format=columns", "")))
     findings = findings_of(recorded(profile, folder))
     page.goto(f"{viewers(profile)}#1/timeline")
@@ -265,7 +265,6 @@ def test_the_mark_is_drawn(open_page, viewers):
         until(page, "document.querySelector('canvas.lanes').dataset.found !== undefined && document.querySelector('canvas.lanes').dataset.bands !== undefined")
         if keeps:
             until(page, "document.querySelector('canvas.lanes').dataset.found !== '0'")
-        page.wait_for_timeout(300)
         pixels.append(page.evaluate(count))
     assert pixels[0] > pixels[1] + 50
 
@@ -326,7 +325,7 @@ function Mine() {
     const marks = useMarks(undefined);
     return <p>{["aten::mm", "aten::add"].map((name) => <span key={name}>{name} <FindingMark found={marks.row("operator", { name })} /></span>)}</p>;
 }
-register({ id: "mine", title: "Mine", key: "x", needs: {}, follows: [], make: Mine });
+register({ id: "mine", title: "Mine", key: "z", needs: {}, follows: [], make: Mine });
 """.replace("SHELL", str(WEB / "src/shell")))
     subprocess.run(["node", "build.mjs", tmp_path, f"--with={tmp_path / 'mine.tsx'}"], cwd=WEB, check=True, timeout=60)
     page = open_page(None, bypass_csp=True)

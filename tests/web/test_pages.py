@@ -9,20 +9,24 @@ import time
 import pytest
 
 from web.browser import PLUMB, ROOT, WEB, check_axe, check_narrow, recorded
+from web.calm import calm
 
 TRAIN = "programs/hf-train-fault"
 PAGES = {"overview": "Overview", "flame": "Flame", "timeline": "Timeline", "iterations": "Iterations", "kernels": "Kernels", "layers": "Layers"}
 
 
 def until(page, condition):
-    """Playwright's own wait_for_function evaluates text in the page, which the page's policy forbids."""
-    end = time.monotonic() + 8
+    """Once the condition holds and the page is calm. Playwright's own wait_for_function evaluates text in the page, which the page's
+    policy forbids."""
+    end = time.monotonic() + 30
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(20)
+    calm(page)
 
 
 def loaded(page):
+    """Once the page shows the answers that belong to its address."""
     page.wait_for_selector("main :is(canvas, table, section)")
     until(page, "!document.querySelector('[aria-busy=true]')")
 
@@ -174,7 +178,7 @@ def test_a_page_of_its_own(open_page, viewers, packages, tmp_path):
     """Another page registers itself, and no file of the others changes."""
     (tmp_path / "mine.tsx").write_text("""
 import { register } from "SHELL/registry";
-register({ id: "mine", title: "Mine", key: "x", needs: {}, follows: [], make: () => <h1>My page</h1> });
+register({ id: "mine", title: "Mine", key: "z", needs: {}, follows: [], make: () => <h1>My page</h1> });
 register({ id: "levels", title: "Levels", key: "y", needs: { levels: "plumb run --levels -- PROGRAM" }, follows: [], make: () => null });
 """.replace("SHELL", str(WEB / "src/shell")))
     subprocess.run(["node", "build.mjs", tmp_path, f"--with={tmp_path / 'mine.tsx'}"], cwd=WEB, check=True, timeout=60)

@@ -42,7 +42,6 @@ def test_drag_measures_and_sums(open_page, viewers, trace, picture):
     until(page, "location.hash.includes('m1=')")
     picture(page, "timeline-measured")
     values = values_of(page)
-    page.wait_for_timeout(200)
     sums = page.request.get(f"{viewers(trace)}api/1/timeline/sum?t0={values['m0']}&t1={values['m1']}&top=200&format=json").json()
     columns = [column["name"] for column in sums["columns"]]
     names = [row[columns.index("name")] for row in sums["rows"]]

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from web.browser import PLUMB, ROOT, WEB, recorded
+from web.calm import calm
 from web.planted import planted
 
 VSCODE = ROOT / "vscode"
@@ -23,7 +24,7 @@ window.acquireVsCodeApi = () => ({
 	postMessage: async (message) => {
 		said.push(message);
 		if (message.type !== "ask") return;
-		const [status, body] = await askHost(message.answer);
+		const [status, body] = await plumbCalm.track(askHost(message.answer));
 		const bytes = Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0));
 		window.postMessage({ type: "answer", id: message.id, status, body: bytes.buffer }, "*");
 	},
@@ -134,16 +135,18 @@ def test_table_is_saved_by_the_editor(webview):
 def test_editor_shows_a_place_and_a_frame_opens_its_line(webview, picture):
     webview.wait_for_selector("main section")
     webview.evaluate("window.postMessage({type: 'show', fragment: '#1/flame?search=collate'}, '*')")
+    calm(webview)
     shows(webview, "Flame")
     webview.wait_for_selector("main canvas")
     assert webview.locator("main input[type=search]").input_value() == "collate"
     webview.evaluate("window.postMessage({type: 'show', fragment: '#1/flame?metric=op.time'}, '*')")
+    calm(webview)
     boxes = webview.locator("main canvas").first
     boxes.focus()
     webview.keyboard.press("ArrowDown")
     button = webview.get_by_role("button", name=re.compile(r"^Open .*\.py"))
     for _ in range(12):
-        webview.wait_for_timeout(150)
+        calm(webview)
         if button.count():
             break
         webview.keyboard.press("ArrowDown")

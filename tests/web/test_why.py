@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from web.browser import PLUMB, Viewer, check_axe, check_narrow
+from web.calm import calm
 from web.planted import SCRIPT, planted
 from web.test_flame import values_of
 from web.test_pages import TRAIN, loaded, until
@@ -189,7 +190,7 @@ def test_other_pages_lead_to_it(open_page, view):
     page.keyboard.press("ArrowDown")
     link = page.get_by_role("link", name="Why it waits")
     for _ in range(4):
-        page.wait_for_timeout(150)
+        calm(page)
         if link.count():
             break
         page.keyboard.press("ArrowDown")
@@ -220,7 +221,6 @@ def test_a_long_kernel_is_asked_for_in_parts(open_page, view):
     parts = [size for url, size in asked if "count=500" in url]
     assert parts and max(parts) < 200_000
     page.keyboard.press("n")
-    page.wait_for_timeout(300)
     at = int(values_of(page)["at"], 16) // 16
     assert at % 400 == 0 and instruction(page) == f"0x{at * 16:04x}"
     page.locator(".rows.code").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
@@ -239,7 +239,6 @@ def test_hostile_profiles(open_page, view, picture):
     assert len(names) == 4 and any(SCRIPT[:20] in name for name in names) and any("\\u{202e}" in name for name in names)
     for index in range(4):
         page.get_by_label("Kernel").select_option(index=index)
-        page.wait_for_timeout(200)
         loaded(page)
         picture(page, f"why-hostile-{index}")
         assert page.locator("main img").count() == 0 and page.title().startswith("Why")

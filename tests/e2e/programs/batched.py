@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inference on the stand-in driver: a step of N inputs takes 2 + N/8 ms. batched.py --batch N; 3 cannot be had."""
+import sys
+import time
+
+from launcher import kernel
+
+import torch
+
+size = int(sys.argv[2])
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, data):
+        return self.part(data)
+
+
+class Part(torch.nn.Module):
+    def forward(self, data):
+        time.sleep((2 + size / 8) / 1000)
+        kernel(b"one", 1000, 8, 64, 32, 0, 0)
+        kernel(b"two", 2000, 8, 64, 32, 0, 0)
+        return data + 1
+
+
+model, inputs = Model(), torch.zeros(size, 4)
+if size == 3:
+    model(inputs)
+    sys.exit(4)
+with torch.no_grad():
+    for _ in range(200):
+        model(inputs)
