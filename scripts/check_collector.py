@@ -25,6 +25,8 @@ ENTRY_POINTS = {
                     "the program turns recording on and off"),
     **dict.fromkeys(["plumb_session_begin", "plumb_session_end"],
                     "a recording of a process that `plumb run` did not start (plumb.profile)"),
+    **dict.fromkeys(["ncclProfiler_v3", "ncclProfiler_v4", "ncclProfiler_v5"],
+                    "NCCL and RCCL look them up (NCCL_PROFILER_PLUGIN)"),
     "InitializeInjectionNvtx2": "NVTX calls it (NVTX_INJECTION64_PATH)",
     "InitializeInjectionNvtxExtension": "likewise, for the tool that was there before",
     "plumb_annotate_v1": "the program's own ranges and metrics (plumb/annotate.h, plumb.span)",

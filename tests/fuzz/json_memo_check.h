@@ -76,9 +76,13 @@ memo_find_out(const struct memo_event *event)
 static inline void
 memo_add(struct memo_list *list, const struct memo_what *what)
 {
-	list->items = realloc(list->items, (list->count + 1) * sizeof *list->items);
-	if (!list->items)
-		abort();
+	if (!(list->count &
+	      (list->count - 1))) { /* it is full: AddressSanitizer copies at each realloc() */
+		list->items = realloc(list->items,
+		                      (list->count ? 2 * list->count : 1) * sizeof *list->items);
+		if (!list->items)
+			abort();
+	}
 	struct memo_one *one = &list->items[list->count++];
 	one->what = *what;
 	for (int i = 0; i < MEMO_NUMBERS; i++)

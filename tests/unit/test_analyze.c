@@ -377,6 +377,51 @@ test_stalls(void **state)
 }
 
 static void
+test_traffic(void **state)
+{
+	(void)state;
+	struct plumb_profile p;
+	analyzed("traffic", NULL, &p);
+	const struct plumb_finding *f = must_find(&p, "traffic-pointers-");
+
+	assert_has(&p, f->title, "300,000 loads of 8 bytes by single lanes of GPU 0, GPU 1, GPU 2");
+	assert_has(&p, f->title, "flag_ptrs (32 B, GPU 3, allocated at bfs.py:17), at bfs.cu:72");
+	assert_has(&p, f->evidence, "\"saving_bytes\":2400000");
+	assert_int_equal(f->severity, PLUMB_WARNING);
+	assert_int_equal(f->saving_ns, PLUMB_UNKNOWN);
+	f = must_find(&p, "traffic-sharing-");
+	assert_has(&p, f->title, "100.0 % of the writes to counters");
+	f = must_find(&p, "traffic-untouched-");
+	assert_has(&p, f->evidence, "\"saving_bytes\":267386880");
+	assert_int_equal(f->severity, PLUMB_NOTE);
+	f = must_find(&p, "traffic-relay-");
+	assert_has(&p, f->title, "GPU 1 passes on 10.0 MiB from GPU 0 to GPU 2");
+	assert_in_range(f->saving_ns, 104850, 104860); /* 10 MiB at 100 GB/s */
+	assert_null(find(&p, "traffic-pair-"));
+	assert_null(find(&p, "traffic-halo-"));
+	assert_null(find(&p, "traffic-thrash-"));
+	plumb_profile_free(&p);
+	assert_true(has("traffic", "traffic.accesses=300000", "traffic-pointers"));
+	assert_false(has("traffic", "traffic.accesses=300001", "traffic-pointers"));
+	assert_true(has("traffic", "traffic.small=32", "traffic-pointers"));
+	assert_false(has("traffic", "traffic.small=31", "traffic-pointers"));
+	the_case.pointer_lanes = 2;
+	assert_true(has("traffic", NULL, "traffic-pointers"));
+	assert_false(has("traffic", "traffic.lanes=1", "traffic-pointers"));
+	assert_true(has("traffic", "traffic.accesses=16000", "traffic-sharing"));
+	assert_false(has("traffic", "traffic.accesses=16001", "traffic-sharing"));
+	the_case.counter_step = 128;
+	assert_false(has("traffic", NULL, "traffic-sharing"));
+	assert_true(has("traffic", "traffic.relayed=10485760", "traffic-relay"));
+	assert_false(has("traffic", "traffic.relayed=10485761", "traffic-relay"));
+	assert_true(has("traffic", "traffic.large=268435456", "traffic-untouched"));
+	assert_false(has("traffic", "traffic.large=268435457", "traffic-untouched"));
+	the_case.touched = 1 << 26;
+	assert_false(has("traffic", NULL, "traffic-untouched"));
+	assert_true(has("traffic", "traffic.touched=25%", "traffic-untouched"));
+}
+
+static void
 test_outside_operators(void **state)
 {
 	struct plumb_profile p;
@@ -462,8 +507,8 @@ test_nothing_where_nothing_is(void **state)
 static void
 test_ids_are_stable(void **state)
 {
-	static const char *const names[] = { "index",   "unet",   "loss", "loader",
-		                             "outside", "copies", "gpu",  "stalled" };
+	static const char *const names[] = { "index",  "unet", "loss",    "loader", "outside",
+		                             "copies", "gpu",  "stalled", "traffic" };
 	char path[] = "/tmp/plumb-test-analyze-XXXXXX";
 	int fd = mkstemp(path);
 
@@ -567,8 +612,8 @@ test_thresholds(void **state)
 static void
 test_no_memory(void **state)
 {
-	static const char *const names[] = { "index",   "unet",   "loss",    "loader",
-		                             "outside", "copies", "windows", "stalled" };
+	static const char *const names[] = { "index",  "unet",    "loss",    "loader", "outside",
+		                             "copies", "windows", "stalled", "traffic" };
 	/* Both loops of "windows" count, and both idle. */
 	const struct plumb_analyze_options options = { .thresholds =
 		                                               "loops.share=5%,latency.idle=10%" };
@@ -612,6 +657,7 @@ main(void)
 		cmocka_unit_test_setup(test_loading, reset),
 		cmocka_unit_test_setup(test_busy_host, reset),
 		cmocka_unit_test_setup(test_stalls, reset),
+		cmocka_unit_test_setup(test_traffic, reset),
 		cmocka_unit_test_setup(test_outside_operators, reset),
 		cmocka_unit_test_setup(test_waiting_host, reset),
 		cmocka_unit_test_setup(test_nothing_where_nothing_is, reset),

@@ -344,16 +344,44 @@ listen(const struct plumb_memory_change *c)
 	listened += c->free ? 100 : 1;
 }
 
+static int overheard;
+static void
+overhear(const struct plumb_memory_change *c)
+{
+	overheard += c->free ? 100 : 1;
+}
+
+static void
+others(const struct plumb_memory_change *c)
+{
+	(void)c;
+}
+
+static void
+more(const struct plumb_memory_change *c)
+{
+	(void)c;
+}
+
+static void
+one_too_many(const struct plumb_memory_change *c)
+{
+	(void)c;
+}
+
 static int
 case_listener(const char *folder)
 {
 	(void)folder;
-	plumb_memory_listen(listen);
+	bool heard = plumb_memory_listen(listen) && plumb_memory_listen(listen) &&
+	             plumb_memory_listen(overhear);
 	change(PLUMB_MEMORY_CPU, 0, 64, 10);
 	change(PLUMB_MEMORY_CPU, 0, 64, -1);
-	plumb_memory_listen(NULL);
+	plumb_memory_unlisten(listen);
 	change(PLUMB_MEMORY_CPU, 0, 64, 10);
-	return listened != 101 || !plumb_memory_is_wanted();
+	bool full = plumb_memory_listen(others) && plumb_memory_listen(more) &&
+	            plumb_memory_listen(listen) && !plumb_memory_listen(one_too_many);
+	return !heard || listened != 101 || overheard != 102 || !full || !plumb_memory_is_wanted();
 }
 
 /* What a parent allocated a child knows nothing of, and its tables are its own. */
