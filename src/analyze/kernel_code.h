@@ -93,7 +93,7 @@ struct plumb_kernel_code {
 	uint32_t function_count;             /* at least 1 */
 	struct plumb_kernel_sample *samples; /* by function, offset, reason */
 	uint32_t sample_count;
-	double launch_ns;      /* mean of the launches that INPUT tells of; NAN: unknown */
+	double launch_ns;      /* mean of the launches that INPUT has; NAN: unknown */
 	uint64_t outside;      /* samples that lie in no instruction */
 	uint32_t without_text; /* functions that it calls, but whose code is not known */
 	uint32_t unknown;      /* instructions that the decoder does not know */

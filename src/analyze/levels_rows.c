@@ -39,7 +39,7 @@ plumb_levels_value(const struct plumb_levels *levels, const struct plumb_levels_
 
 /* ---- equal work ---- */
 
-/* Does a run at LEVEL tell of METRIC? */
+/* Can a run at LEVEL measure METRIC? */
 static bool
 tells(uint32_t level, int metric)
 {

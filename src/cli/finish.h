@@ -21,6 +21,12 @@
 		  .kind = PLUMB_OPTION_FLAG,                                                       \
 		  .help = "let others read the profile, as the umask allows; without it only you " \
 		          "can" }
+/* Likewise of every verb that starts a program. */
+#define PLUMB_NO_COMMAND_OPTION                                                                    \
+	{ .name = "no-command",                                                                    \
+	  .kind = PLUMB_OPTION_FLAG,                                                               \
+	  .help = "do not store command lines. Without it they are stored, with what looks "       \
+		  "like a password or key masked" }
 struct plumb_output_rule plumb_finish_rule(const struct plumb_options *given);
 
 struct plumb_finish {

@@ -676,7 +676,7 @@ plumb_memory_mapped(struct plumb_thread *thread, uint64_t handle, uint64_t addre
 			.bytes = bytes,
 			.key = memory->key,
 		};
-		if (!memory->bytes) { /* imported: the handle does not tell */
+		if (!memory->bytes) { /* imported: the handle does not say */
 			memory->bytes = bytes;
 			object_grows(memory->object, 0, bytes);
 		}

@@ -131,7 +131,7 @@ bool plumb_transfer_add(struct plumb_thread *thread, const struct plumb_transfer
 
 /* ---- tensors: monitor/memory_objects.c ---- */
 
-/* From now on, tensors on GPUs that frameworks' allocators tell of are objects. */
+/* From now on, tensors on GPUs that frameworks' allocators report are objects. */
 void plumb_objects_of_tensors(void);
 
 /* ---- life ---- */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NCCL tells of its operations, under plumb run --traffic: the stand-in NCCL (tests/mock/nccl.c) plays events of known
+"""What NCCL reports of its operations, under plumb run --traffic: the stand-in NCCL (tests/mock/nccl.c) plays events of known
 bytes around launches of known times, in each version of the interface."""
 import os
 import re
@@ -102,7 +102,7 @@ def test_times_are_those_of_the_kernels(kinds):
 def test_the_lines_that_call(kinds):
     lines = [line(kinds, context) for context, in told(kinds, "context")]
     at = kinds.lines["reduce"]
-    # Version 5 tells of the call itself, the others of the launch, one line further down.
+    # Version 5 reports the call itself, the others the launch, one line further down.
     assert lines[0] == f"kinds:{at - 1 if kinds.version == 5 else at}"
     assert lines[1] == f"kinds:{kinds.lines['gather'] - (kinds.version == 5)}"
 

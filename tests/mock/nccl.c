@@ -270,7 +270,7 @@ standin_mask(void)
 	return mask;
 }
 
-/* 0: a library that does not tell of groups. */
+/* 0: a library that does not report groups. */
 STANDIN void
 standin_groups(int told)
 {
@@ -554,7 +554,7 @@ begin_group(struct comm *comm)
 	return group;
 }
 
-/* Tells of what was called since the last time. */
+/* Reports what was called since the last time. */
 STANDIN void
 standin_tell(struct comm *comm)
 {

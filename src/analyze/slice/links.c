@@ -264,7 +264,7 @@ is_kept(struct learning *learning, const struct slice_graph *g, const struct sli
 	return link->distance <= needed(learning, g, link);
 }
 
-/* What a counter tells of takes longer than this, whatever it is. */
+/* Whatever a counter waits for takes longer than this. */
 #define QUICKEST 16u
 
 /* Cycles before which TO cannot begin, counted from when it is reached: what a counter proves to be

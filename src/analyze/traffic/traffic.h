@@ -11,7 +11,7 @@
  * A party is who has memory: a device by its id, then the host, then "unknown", then the group of a
  * collective. Logical bytes are
  * what collectives, sends and receives were asked to move. They are kept apart, because the
- * accesses of a communication library's kernels may tell of the same bytes.
+ * accesses of a communication library's kernels may count the same bytes.
  */
 #ifndef PLUMB_ANALYZE_TRAFFIC_TRAFFIC_H
 #define PLUMB_ANALYZE_TRAFFIC_TRAFFIC_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor/doctor.h"
 
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,20 @@ plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...)
 	va_start(args, remedy);
 	check->remedy = text_of(remedy, args);
 	va_end(args);
+}
+
+bool
+plumb_doctor_find(const char *const *places, size_t count, char path[PATH_MAX])
+{
+	bool any = false;
+	for (size_t i = 0; i < count && !any; i++) {
+		glob_t found;
+		any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
+		if (any)
+			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
+		globfree(&found);
+	}
+	return any;
 }
 
 bool

@@ -50,6 +50,9 @@ void plumb_doctor_system(struct plumb_checks *checks);
 void plumb_doctor_program(struct plumb_checks *checks); /* the program, those of the system */
 void plumb_doctor_native(struct plumb_checks *checks);  /* after python */
 
+/* The first file that one of the COUNT patterns of glob(3) names, into PATH. False: there is
+ * none. */
+bool plumb_doctor_find(const char *const *places, size_t count, char path[PATH_MAX]);
 /* The first line of FILE without its end, into TEXT of SIZE bytes; false: cannot be read. */
 bool plumb_doctor_line(const char *file, char *text, int size);
 

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,16 +154,7 @@ find_cupti(char path[PATH_MAX])
 		"/usr/lib/*-linux-gnu/libcupti.so.[0-9]*",
 		"/usr/lib64/libcupti.so.[0-9]*",
 	};
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		glob_t found;
-		bool any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
-		if (any)
-			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
-		globfree(&found);
-		if (any)
-			return true;
-	}
-	return false;
+	return plumb_doctor_find(places, sizeof(places) / sizeof(places[0]), path);
 }
 
 /* The CUDA that a CUPTI belongs to, by its file's name: libcupti.so.12 → 12; 0: it does not say. */
@@ -380,16 +370,7 @@ find_sanitizer(const struct plumb_checks *checks, char path[PATH_MAX])
 		if (length < PATH_MAX && access(path, R_OK) == 0)
 			return true;
 	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		glob_t found;
-		bool any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
-		if (any)
-			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
-		globfree(&found);
-		if (any)
-			return true;
-	}
-	return false;
+	return plumb_doctor_find(places, sizeof(places) / sizeof(places[0]), path);
 }
 
 static void

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL, and whether it tells a profiler of its operations: `plumb run --traffic` needs that. */
 #include <dlfcn.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,16 +38,7 @@ find_nccl(char path[PATH_MAX])
 		"/usr/local/lib/libnccl.so.2",
 		"/usr/local/cuda/lib64/libnccl.so.2",
 	};
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		glob_t found;
-		bool any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
-		if (any)
-			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
-		globfree(&found);
-		if (any)
-			return true;
-	}
-	return false;
+	return plumb_doctor_find(places, sizeof(places) / sizeof(places[0]), path);
 }
 
 /* The newest version of the interface that plumb and NCCL have in common; 0: none. */

@@ -23,10 +23,7 @@ static const struct plumb_option options[] = {
 	  .help = "write the profile to FILE (default: levels-COMMAND.plumb). With --sweep, to "
 	          "FILE with the value before its ending" },
 	PLUMB_FINISH_OPTIONS,
-	{ .name = "no-command",
-	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "do not store command lines. Without it they are stored, with what looks like a "
-	          "password or key masked" },
+	PLUMB_NO_COMMAND_OPTION,
 	{ .name = "sweep",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "NAME=VALUES",

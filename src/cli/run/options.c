@@ -27,10 +27,7 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher "
 	          "that sets a rank, to FILE.RANK" },
 	PLUMB_FINISH_OPTIONS,
-	{ .name = "no-command",
-	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "do not store command lines. Without it they are stored, with what looks like "
-	          "a password or key masked" },
+	PLUMB_NO_COMMAND_OPTION,
 	{ .name = "quiet",
 	  .letter = 'q',
 	  .kind = PLUMB_OPTION_FLAG,

@@ -4,7 +4,7 @@
  * its kernel: kernel.c.
  *
  * All pools are fixed. A communicator's place is used again only after its end, and as late as
- * possible, because some libraries tell of an operation after its communicator has gone.
+ * possible, because some libraries report an operation after its communicator has gone.
  */
 #include <string.h>
 
@@ -272,7 +272,7 @@ tell(struct plumb_thread *thread, struct plumb_comm *comm,
 	struct plumb_comm_thread *own = plumb_comm_thread_of(thread);
 	plumb_count(thread, PLUMB_SOURCE_COLLECTIVE, PLUMB_FATE_RECEIVED, 1);
 	if (launch->captured || (call.known && call.captured)) {
-		/* It only runs when the graph does, and of that the library does not tell. */
+		/* It runs when the graph runs, and the library does not report that. */
 		plumb_count(thread, PLUMB_SOURCE_COLLECTIVE, PLUMB_FATE_UNKNOWN_NODES, 1);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a communication library tells of its operations → records of the region. It knows no
+ * What a communication library reports of its operations → records of the region. It knows no
  * vendor: the library's own interface (nccl.c) calls it like this.
  *
  *	comm = plumb_comm_new(&facts);          a rank joins a communicator

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernel ran an operation. The library launches the kernel first and tells of its operations
+ * Which kernel ran an operation. The library launches the kernel first and reports its operations
  * after that, on the same thread. The kernel's record comes later, on another thread; in theory it
  * may come before the library has told. So both sides leave what they know under the launch's
  * correlation id, and then look for what the other one left.

@@ -3,8 +3,8 @@
  * NCCL's profiler plugin. NCCL_PROFILER_PLUGIN names this library, and NCCL looks for the newest
  * version of the interface that it knows. RCCL does the same, with the same names and layouts.
  *
- * NCCL tells of a kernel's operations after it has launched the kernel, on the same thread: first
- * one GROUP, then each COLLECTIVE and P2P. Version 5 also tells of the calls, before that.
+ * NCCL reports a kernel's operations after it has launched the kernel, on the same thread: first
+ * one GROUP, then each COLLECTIVE and P2P. Version 5 also reports the calls, before that.
  *
  * Events have no memory of their own. The handle of a call is its number with a mark; all others
  * have none, so that NCCL does not come back to them. If there is another plugin, its handles go
@@ -154,7 +154,7 @@ take_collective(struct plumb_comm *comm, const struct plumb_nccl_collective *c, 
 	plumb_comm_operation(comm, &operation);
 }
 
-/* CHANNELS: 0 where the version does not tell. */
+/* CHANNELS: 0 where the version does not say. */
 static void
 take_p2p(struct plumb_comm *comm, const struct plumb_nccl_p2p *p, uint64_t call)
 {
@@ -250,6 +250,15 @@ stop(void *handle)
 	return 0;
 }
 
+/* What versions 3 and 4 have of a collective, as version 5 has it. */
+#define COLLECTIVE_OF(c)                                                                           \
+	(struct plumb_nccl_collective)                                                             \
+	{                                                                                          \
+		.sequence = (c)->sequence, .function = (c)->function, .from = (c)->from,           \
+		.to = (c)->to, .count = (c)->count, .root = (c)->root, .datatype = (c)->datatype,  \
+		.channels = (c)->channels, .algorithm = (c)->algorithm, .protocol = (c)->protocol  \
+	}
+
 /* ---- version 3 ---- */
 
 static plumb_nccl_result
@@ -284,20 +293,7 @@ start_3(void *context, void **handle, struct plumb_nccl_event_3 *event)
 		break;
 	case PLUMB_NCCL_COLLECTIVE:
 		describe_3(comm, event, c->name, c->communicator);
-		take_collective(comm,
-		                &(struct plumb_nccl_collective){
-					.sequence = c->sequence,
-					.function = c->function,
-					.from = c->from,
-					.to = c->to,
-					.count = c->count,
-					.root = c->root,
-					.datatype = c->datatype,
-					.channels = c->channels,
-					.algorithm = c->algorithm,
-					.protocol = c->protocol,
-				},
-		                0);
+		take_collective(comm, &COLLECTIVE_OF(c), 0);
 		break;
 	case PLUMB_NCCL_P2P:
 		describe_3(comm, event, p->name, p->communicator);
@@ -345,20 +341,7 @@ start_4(void *context, void **handle, struct plumb_nccl_event_4 *event)
 		plumb_comm_launched_all();
 		break;
 	case PLUMB_NCCL_COLLECTIVE:
-		take_collective(comm,
-		                &(struct plumb_nccl_collective){
-					.sequence = c->sequence,
-					.function = c->function,
-					.from = c->from,
-					.to = c->to,
-					.count = c->count,
-					.root = c->root,
-					.datatype = c->datatype,
-					.channels = c->channels,
-					.algorithm = c->algorithm,
-					.protocol = c->protocol,
-				},
-		                0);
+		take_collective(comm, &COLLECTIVE_OF(c), 0);
 		break;
 	case PLUMB_NCCL_P2P:
 		take_p2p(comm,

@@ -207,7 +207,7 @@ _Static_assert(offsetof(struct plumb_nccl_collective, protocol) ==
 
 /* ---- events ---- */
 
-/* Would the library tell a plugin that asks for MASK of an event of KIND? It also tells of what the
+/* Does a plugin that asks for MASK get an event of KIND from the library? It also gets what the
  * wanted ones are in. */
 static bool
 is_asked(uint64_t kind, int mask)

@@ -289,7 +289,7 @@ def forked():
 # ---- tensors, names, bounds ----
 
 def report(address, count, device):
-    """As PyTorch's caching allocator tells of a block."""
+    """As PyTorch's caching allocator reports a block."""
     told = ctypes.CDLL(None)["_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"]
     told(VOID(address), ctypes.c_int64(count), U64(0), U64(0), ctypes.c_uint32(1 | device << 8))
 

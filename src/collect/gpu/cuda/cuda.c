@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Start, stop and the service thread: it reads what CUPTI delivers, flushes at a steady pace and
- * when asked, reads the clocks, and takes the slot back after the program used it. No signal
- * reaches it. stop_cuda() leaves the last flush to it and waits two seconds: a CUPTI that hangs
- * cannot hold up the exit.
+ * when asked, reads the clocks, and takes the slot back after the program used it. stop_cuda()
+ * leaves the last flush to it and waits two seconds.
  */
-#include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/service.h"
 #include "collect/recording.h"
 #include "collect/wait.h"
 
@@ -23,11 +17,7 @@
 
 #define LINGER_NS 1000000000u /* records of what was launched before a pause are awaited so long */
 
-static pid_t own_process;
-static _Atomic uint32_t wakes;  /* changes when there is something to do */
-static _Atomic uint32_t served; /* changes when the thread ended */
-static _Atomic bool stopping, ended;
-static bool serving; /* the service thread was started */
+static struct plumb_service service;
 static uint64_t dropped;
 
 PLUMB_HOT _Atomic bool plumb_cuda_live;
@@ -36,29 +26,13 @@ PLUMB_HOT struct plumb_gpu_activity *plumb_cuda_activity;
 bool
 plumb_cuda_own_process(void)
 {
-	return own_process && own_process == (pid_t)syscall(SYS_getpid);
-}
-
-static void
-futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec limit = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
-}
-
-static void
-futex_wake(_Atomic uint32_t *word)
-{
-	atomic_fetch_add(word, 1);
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	return plumb_service_is_own(&service);
 }
 
 void
 plumb_cuda_wake(void)
 {
-	int saved = errno;
-	futex_wake(&wakes);
-	errno = saved;
+	plumb_service_wake(&service);
 }
 
 /* ---- knobs ---- */
@@ -230,8 +204,8 @@ serve_records(void *data)
 		plumb_leave(thread);
 		promise_flushes(true);
 	}
-	while (!atomic_load(&stopping)) {
-		uint32_t seen = atomic_load(&wakes);
+	while (!plumb_service_is_stopping(&service)) {
+		uint32_t seen = plumb_service_wakes(&service);
 		drain_buffers();
 		serve_wishes();
 		plumb_slot_tend();
@@ -244,31 +218,11 @@ serve_records(void *data)
 			plumb_cuda_stalls_fetch();
 			tell_news(false, false);
 		}
-		if (!atomic_load(&stopping))
-			futex_wait(&wakes, seen, period < TICK_NS && period ? period : TICK_NS);
+		plumb_service_sleep(&service, seen, period < TICK_NS && period ? period : TICK_NS);
 	}
 	finish_records();
-	atomic_store(&ended, true);
-	futex_wake(&served);
+	plumb_service_ended(&service);
 	return NULL;
-}
-
-static int
-start_thread(struct plumb_error *error)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errno = pthread_create(&thread, NULL, serve_records, NULL);
-	int result = errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (result)
-		return plumb_fail_errno(error,
-		                        "GPU work is not recorded: the thread that fetches its "
-		                        "records could not be started");
-	pthread_detach(thread);
-	return 0;
 }
 
 /* ---- the runtime ---- */
@@ -308,7 +262,7 @@ start_cuda(struct plumb_error *error)
 	if (!plumb_cupti_layout(plumb_cupti.version, &layout))
 		return refuse_layout(error);
 	read_knobs();
-	own_process = (pid_t)syscall(SYS_getpid);
+	plumb_service_adopt(&service);
 	plumb_records_init(&layout);
 	if (!plumb_cuda_activity)
 		plumb_cuda_activity =
@@ -329,13 +283,12 @@ start_cuda(struct plumb_error *error)
 		promise_flushes(true);
 		plumb_leave(thread);
 	}
-	result = start_thread(error);
+	result = plumb_service_start(&service, serve_records, "GPU work is not recorded", error);
 	if (result) {
 		promise_flushes(false);
 		plumb_slot_leave();
 		return result;
 	}
-	serving = true;
 	/* CUDA's own exit handlers are registered already, so this runs while CUPTI still works. */
 	static bool registered;
 	if (!registered)
@@ -347,16 +300,7 @@ start_cuda(struct plumb_error *error)
 static void
 stop_cuda(void)
 {
-	if (!plumb_cuda_own_process() || atomic_exchange(&stopping, true))
-		return;
-	uint64_t limit = plumb_clock_ns() + STOP_NS, now;
-	plumb_cuda_wake();
-	for (;;) {
-		uint32_t seen = atomic_load(&served);
-		if (atomic_load(&ended) || (now = plumb_clock_ns()) >= limit)
-			return;
-		futex_wait(&served, seen, limit - now);
-	}
+	plumb_service_stop(&service, STOP_NS);
 }
 
 static void
@@ -374,9 +318,9 @@ pause_records(bool paused)
 static bool
 renew_cuda(void)
 {
-	if (!plumb_cuda_own_process() || !serving)
+	if (!plumb_cuda_own_process() || !service.serving)
 		return true; /* it never started, or failed to */
-	if (!atomic_load(&ended))
+	if (!plumb_service_renew(&service))
 		return false;
 	plumb_gpu_activity_renew(plumb_cuda_activity);
 	plumb_records_renew();
@@ -385,16 +329,13 @@ renew_cuda(void)
 	plumb_cuda_stalls_renew();
 	plumb_cuda_copies_renew(false);
 	dropped = 0;
-	serving = false;
-	atomic_store(&stopping, false);
-	atomic_store(&ended, false);
 	return true;
 }
 
 static void
 leave_forked(void)
 {
-	own_process = 0;
+	plumb_service_forked(&service);
 	plumb_cuda_stalls_forked();
 	plumb_cuda_copies_renew(true);
 	atomic_store(&plumb_cuda_live, false);

@@ -3,20 +3,16 @@
  * Start, stop and the service thread, which alone may call the driver: it describes devices, writes
  * what the environment is told, and reads the last counts.
  */
-#include <errno.h>
-#include <linux/futex.h>
 #include <regex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "collect/gpu/code.h"
 #include "collect/gpu/cuda/cuda.h"
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/gpu/sanitizer/runtime.h"
+#include "collect/gpu/service.h"
 #include "collect/recording.h"
 #include "collect/wait.h"
 
@@ -27,34 +23,15 @@ struct plumb_sanitizer_settings plumb_sanitizer_settings;
 _Atomic bool plumb_sanitizer_live;
 
 static sanitizer_subscriber subscriber;
-static pid_t own_process;
-static _Atomic uint32_t wakes, served;
-static _Atomic bool stopping, ended;
-static bool serving;
+static struct plumb_service service;
 static _Atomic uint64_t unseen[PLUMB_UNSEEN_COUNT];
 static regex_t kernels, objects;
 static bool choose_kernels, choose_objects;
 
-static void
-futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec limit = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
-}
-
-static void
-futex_wake(_Atomic uint32_t *word)
-{
-	atomic_fetch_add(word, 1);
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
 void
 plumb_sanitizer_wake(void)
 {
-	int saved = errno;
-	futex_wake(&wakes);
-	errno = saved;
+	plumb_service_wake(&service);
 }
 
 void
@@ -230,37 +207,17 @@ serve(void *data)
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
 	tell_news(true, false);
-	while (!atomic_load(&stopping)) {
-		uint32_t seen = atomic_load(&wakes);
+	while (!plumb_service_is_stopping(&service)) {
+		uint32_t seen = plumb_service_wakes(&service);
 		tell_news(false, false);
-		if (!atomic_load(&stopping))
-			futex_wait(&wakes, seen, TICK_NS);
+		plumb_service_sleep(&service, seen, TICK_NS);
 	}
 	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
 		if (plumb_sanitizer_contexts[i].live)
 			plumb_sanitizer_read(&plumb_sanitizer_contexts[i], NULL, true, true);
 	tell_news(false, true);
-	atomic_store(&ended, true);
-	futex_wake(&served);
+	plumb_service_ended(&service);
 	return NULL;
-}
-
-static int
-start_thread(struct plumb_error *error)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errno = pthread_create(&thread, NULL, serve, NULL);
-	int result = errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (result)
-		return plumb_fail_errno(error, "traffic of kernels is not recorded: plumb's thread "
-		                               "could not be started");
-	pthread_detach(thread);
-	serving = true;
-	return 0;
 }
 
 /* ---- the runtime ---- */
@@ -298,7 +255,7 @@ subscribe(struct plumb_error *error)
 static void
 at_exit(void)
 {
-	if (own_process == (pid_t)syscall(SYS_getpid))
+	if (plumb_service_is_own(&service))
 		plumb_gpu_stop();
 }
 
@@ -312,11 +269,12 @@ start_sanitizer(struct plumb_error *error)
 	if (result)
 		return result;
 	read_settings();
-	own_process = (pid_t)syscall(SYS_getpid);
+	plumb_service_adopt(&service);
 	atomic_store(&plumb_sanitizer_live, true);
 	result = subscribe(error);
 	if (!result)
-		result = start_thread(error);
+		result = plumb_service_start(&service, serve, "traffic of kernels is not recorded",
+		                             error);
 	if (result) {
 		atomic_store(&plumb_sanitizer_live, false);
 		return result;
@@ -330,30 +288,21 @@ start_sanitizer(struct plumb_error *error)
 static void
 stop_sanitizer(void)
 {
-	if (own_process != (pid_t)syscall(SYS_getpid) || atomic_exchange(&stopping, true))
-		return;
-	uint64_t limit = plumb_clock_ns() + STOP_NS, now;
-	plumb_sanitizer_wake();
-	for (;;) {
-		uint32_t seen = atomic_load(&served);
-		if (atomic_load(&ended) || (now = plumb_clock_ns()) >= limit)
-			break;
-		futex_wait(&served, seen, limit - now);
-	}
-	atomic_store(&plumb_sanitizer_live, false);
+	if (plumb_service_stop(&service, STOP_NS))
+		atomic_store(&plumb_sanitizer_live, false);
 }
 
 /* One recording for each process: patches stay in the program's code. */
 static bool
 renew_sanitizer(void)
 {
-	return !serving;
+	return !service.serving;
 }
 
 static void
 leave_forked(void)
 {
-	own_process = 0;
+	plumb_service_forked(&service);
 	atomic_store(&plumb_sanitizer_live, false);
 	plumb_sanitizer_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	plumb_sanitizer_modules_renew();
