@@ -93,7 +93,7 @@ ALONE = {"test_cpu.py": "computes", "test_measure_cost.py": "waits", "test_waiti
          "test_ranks_late.py": "waits", "test_iters_samples.py": "computes", "test_waiting.py": "waits", "test_windows_find.py": "computes",
          "test_windows.py": "waits"}
 # A busy machine hardly ever disturbs these: they run beside others, but they are measured again, too.
-MEASURE = {*ALONE, "test_divided.py", "test_host_time.py", "test_levels.py", "test_outside.py", "test_tasks.py", "test_windows_ends.py"}
+MEASURE = {*ALONE, "test_divided.py", "test_host_time.py", "test_levels.py", "test_outside.py", "test_signals.py", "test_tasks.py", "test_windows_ends.py"}
 # These take longest, so they begin first: a long file at the end would leave a processor idle.
 LONG = ["test_house.py", "test_wheel.py", "test_fuzz.py", "test_processes.py", "test_signals.py", "test_bad_times.py", "test_modules.py",
         "test_pages.py", "test_marks.py", "test_torture.py", "test_guides.py", "test_lean.py", "test_python_walker.py", "test_compiled.py",
