@@ -230,14 +230,16 @@ is_bin(const struct plumb_memory_bin *bin)
 	return bin->least <= bin->last && bin->last <= bin->most && bin->most <= PLUMB_POOL_MOST;
 }
 
-/* The rows of RECORD. In a bin without a change, all stays as it was. False: they end with one that
- * cannot be true. */
+/* The rows of RECORD. In a bin without a change, all stays as it was. Bins before the first change
+ * say nothing: a thread may be stopped for longer than a bin between making the record and noting
+ * the change. False: the rows end with one that cannot be true. */
 static bool
 add_series(struct plumb_settle_region *region, const struct plumb_record_memory_series *record,
            const struct plumb_settle_pool *pool, int64_t start)
 {
 	uint64_t live = atomic_load(&pool->record->live) >> PLUMB_POOL_TAG_BITS;
 	struct plumb_memory_bin bin = { 0, 0, 0, PLUMB_POOL_UNTOLD, PLUMB_POOL_UNTOLD };
+	bool begun = false;
 
 	for (uint32_t i = 0; i <= record->open; i++) {
 		struct plumb_memory_bin next = series_bin(record, i, live);
@@ -248,6 +250,9 @@ add_series(struct plumb_settle_region *region, const struct plumb_record_memory_
 		if (!is_bin(&next))
 			return false;
 		bin = next;
+		begun = begun || bin.most || bin.most_reserved != PLUMB_POOL_UNTOLD;
+		if (!begun)
+			continue;
 		plumb_builder_memory_series(
 			region->settler->builder,
 			&(struct plumb_memory_series_bin){

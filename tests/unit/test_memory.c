@@ -318,6 +318,29 @@ case_series(const char *folder)
 	return 3;
 }
 
+/* A pool whose first change is noted long after its series was made. */
+static int
+case_late(const char *folder)
+{
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_MEMORY);
+	struct plumb_arena *arena = plumb_thread_arena(thread);
+	plumb_id name = plumb_intern(thread, "cuda:0", 6);
+	struct plumb_record_memory_pool *pool =
+		plumb_arena_append(arena, PLUMB_RECORD_MEMORY_POOL, sizeof *pool);
+
+	(void)folder;
+	pool->name = name;
+	pool->peak_allocated = pool->peak_reserved = pool->most_reserved = PLUMB_POOL_UNTOLD;
+	pool->live = 700ull << PLUMB_POOL_TAG_BITS;
+	plumb_arena_commit(arena, pool);
+	plumb_id id = plumb_region_id(arena->region, pool);
+	struct plumb_record_memory_series *series = plumb_memory_series_new(thread, id);
+	plumb_memory_series_note_at(series, 0, 700, 900, series->start + 2 * series->width);
+	plumb_leave(thread);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10); /* else nothing would be captured */
+	return 0;
+}
+
 /* The driver's memory of two contexts, which nobody holds. */
 static int
 case_driver(const char *folder)
@@ -409,6 +432,7 @@ static const struct {
 	{ "truth", case_truth },     { "threads", case_threads }, { "killed", case_killed },
 	{ "full", case_full },       { "device", case_device },   { "listener", case_listener },
 	{ "forgets", case_forgets }, { "series", case_series },   { "driver", case_driver },
+	{ "late", case_late },
 };
 
 /* ---- running a case and settling it ---- */
@@ -625,6 +649,24 @@ test_series(void **state)
 	check_series(0, 10);
 }
 
+/* The bins before the first change say nothing of what was reserved: they are not in the series. */
+static void
+test_late(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("late"), 0);
+	uint32_t bins = 0;
+	for (uint32_t i = 0; i < profile.memory_series_count; i++) {
+		const struct plumb_memory_series_bin *bin = &profile.memory_series[i];
+		if (strcmp(plumb_text(&profile, profile.tracks[bin->track].name), "CPU") == 0)
+			continue;
+		assert_int_equal(bin->max_bytes, 700);
+		assert_int_equal(bin->max_reserved_bytes, 900);
+		bins++;
+	}
+	assert_int_equal(bins, 1);
+}
+
 static void
 test_full(void **state)
 {
@@ -820,6 +862,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_driver, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_series, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_by_hand, setup, teardown),
 	};
 	if (argc > 2) {
