@@ -83,7 +83,7 @@ endif
 TOOL_CFLAGS := $(BASE_CFLAGS) $(LIB_CFLAGS) -fPIE
 
 # The collector shares these with the command-line program.
-SHARED := src/base/words.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c src/region/code.c
+SHARED := src/base/words.c src/base/counters.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c src/region/code.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard $(patsubst %,src/%/*.c,base region isa isa/* code model model/* store settle import import/* analyze analyze/* \
                                           export watch view serve cli cli/*))

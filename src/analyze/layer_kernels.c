@@ -53,9 +53,9 @@ struct counted {
 	double sum, count;
 };
 
-/* Work of single, double and half precision adds up; flop_count_sp_add and the like are parts of
- * these. */
-enum counter { SINGLE, DOUBLE, HALF, READ, WRITTEN, ACHIEVED, THEORETICAL, COUNTERS };
+/* Work of single, double and half precision and of tensor cores adds up; flop_count_sp_add and the
+ * like are parts of these. */
+enum counter { SINGLE, DOUBLE, HALF, TENSOR, READ, WRITTEN, ACHIEVED, THEORETICAL, COUNTERS };
 
 static enum counter
 counter_of(const struct plumb_profile *p, uint32_t metric)
@@ -71,6 +71,7 @@ counter_of(const struct plumb_profile *p, uint32_t metric)
 	       : !strcmp(name, "flop_count_sp")      ? SINGLE
 	       : !strcmp(name, "flop_count_dp")      ? DOUBLE
 	       : !strcmp(name, "flop_count_hp")      ? HALF
+	       : !strcmp(name, "flop_count_tensor")  ? TENSOR
 	       : !strcmp(name, "dram_read_bytes")    ? READ
 	       : !strcmp(name, "dram_write_bytes")   ? WRITTEN
 	       : !strcmp(name, "achieved_occupancy") ? ACHIEVED
@@ -108,7 +109,7 @@ flops_of(const struct counted *counted)
 {
 	double flops = NAN;
 
-	for (int i = SINGLE; i <= HALF; i++)
+	for (int i = SINGLE; i <= TENSOR; i++)
 		if (counted[i].count > 0)
 			flops = (isnan(flops) ? 0 : flops) + mean_of(&counted[i], 1);
 	return flops;

@@ -382,7 +382,9 @@ extern const char *const plumb_object_kind_names[PLUMB_OBJECT_KIND_COUNT];
 	X(OBJECT, 39, "object", "allocations of objects")                                          \
 	X(ACCESS, 40, "access", "accesses to memory of other devices")                             \
 	X(COLLECTIVE, 41, "collective", "collective operations that the library told")             \
-	X(TRAFFIC_LAUNCH, 42, "traffic.launch", "launches of kernels that may reach other devices")
+	X(TRAFFIC_LAUNCH, 42, "traffic.launch",                                                    \
+	  "launches of kernels that may reach other devices")                                      \
+	X(COUNTER, 43, "gpu.counter", "launches that hardware counters may look at")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -467,7 +469,13 @@ enum plumb_source {
 	X(NOT_CHOSEN, 66, 0, "not chosen (--traffic-kernels, --traffic-objects)")                  \
 	X(NOT_PATCHED, 67, 1, "its code was not patched")                                          \
 	X(TABLE_FULL, 68, 1, "plumb's tables on the GPU were full")                                \
-	X(NO_ALLOCATION, 69, 0, "to memory of which no allocation is known")
+	X(NO_ALLOCATION, 69, 0, "to memory of which no allocation is known")                       \
+	X(NOT_HOT, 70, 0, "not among the kernels to count (--counters-kernels)")                   \
+	X(ENOUGH, 71, 0, "earlier launches of its kernel were counted at its place")               \
+	X(NO_REPLAY, 72, 0,                                                                        \
+	  "it cannot run again: a graph, a launch on several GPUs, or a kernel of NCCL")           \
+	X(BUSY, 73, 0, "another launch was being counted, or a graph was being captured")          \
+	X(NOT_COUNTED, 74, 0, "counters are off; the environment says why")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -48,6 +48,8 @@
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
 #define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
 #define PLUMB_ENV_STALLS "PLUMB_STALLS"         /* samples of stalls, period 2^n cycles; 0: none */
+#define PLUMB_ENV_COUNTERS "PLUMB_COUNTERS"     /* names of hardware counters of kernels */
+#define PLUMB_ENV_COUNTERS_KERNELS "PLUMB_COUNTERS_KERNELS" /* hashes of kernels' names */
 #define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
 #define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC"         /* as plumb_traffic_parse takes it; unset: none */
 #define PLUMB_ENV_TRAFFIC_KERNELS "PLUMB_TRAFFIC_KERNELS" /* an extended regular expression */
@@ -187,6 +189,8 @@ struct plumb_collector_options {
 	char trace[32];           /* "" none */
 	char follow[256];         /* "" all */
 	char traffic_kernels[256], traffic_objects[256]; /* "" all */
+	char counters[1024];                             /* names, separated by commas; "" none */
+	char counters_kernels[4608];                     /* hashes of names; "" all */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
 /* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no

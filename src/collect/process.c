@@ -496,6 +496,9 @@ load_options(void)
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	text_from(PLUMB_ENV_TRAFFIC_KERNELS, options.traffic_kernels,
 	          sizeof options.traffic_kernels);
+	text_from(PLUMB_ENV_COUNTERS, options.counters, sizeof options.counters);
+	text_from(PLUMB_ENV_COUNTERS_KERNELS, options.counters_kernels,
+	          sizeof options.counters_kernels);
 	text_from(PLUMB_ENV_TRAFFIC_OBJECTS, options.traffic_objects,
 	          sizeof options.traffic_objects);
 	strcpy(options.folder, folder);

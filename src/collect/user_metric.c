@@ -19,13 +19,15 @@ static struct {
 /* The number of a new metric, described in the thread's arena; 0: no room there, or no number
  * left. */
 static uint32_t
-claim_metric(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fate *fate)
+claim_metric(struct plumb_thread *thread, const char *name, size_t bytes, const char *unit,
+             enum plumb_fate *fate)
 {
 	for (uint32_t i = 0; i < PLUMB_USER_METRICS_MAX; i++) {
 		int state = FREE;
 		if (!atomic_compare_exchange_strong(&known[i].state, &state, WRITING))
 			continue;
 		plumb_id text = plumb_intern(thread, name, bytes);
+		plumb_id unit_text = unit ? plumb_intern(thread, unit, strlen(unit)) : 0;
 		struct plumb_record_metric *record = NULL;
 		if (text)
 			record = plumb_arena_append(&thread->arena, PLUMB_RECORD_METRIC,
@@ -37,6 +39,7 @@ claim_metric(struct plumb_thread *thread, const char *name, size_t bytes, enum p
 		}
 		record->number = PLUMB_METRIC_USER + i;
 		record->name = text;
+		record->unit = unit_text;
 		plumb_arena_commit(&thread->arena, record);
 		memcpy(known[i].name, name, bytes);
 		atomic_store_explicit(&known[i].state, READY, memory_order_release);
@@ -55,7 +58,7 @@ is_named(uint32_t number, const char *name, size_t bytes)
 
 /* The number of the metric NAME; 0: *FATE says why there is none. */
 static uint32_t
-number_of(struct plumb_thread *thread, const char *name, enum plumb_fate *fate)
+number_of(struct plumb_thread *thread, const char *name, const char *unit, enum plumb_fate *fate)
 {
 	uintptr_t mixed = (uintptr_t)name >> 3 ^ (uintptr_t)name >> 9;
 	struct plumb_metric_slot *slot = &thread->metrics[mixed % PLUMB_METRIC_SLOTS];
@@ -69,7 +72,7 @@ number_of(struct plumb_thread *thread, const char *name, enum plumb_fate *fate)
 		    is_named(PLUMB_METRIC_USER + i, name, bytes))
 			number = PLUMB_METRIC_USER + i;
 	if (!number)
-		number = claim_metric(thread, name, bytes, fate);
+		number = claim_metric(thread, name, bytes, unit, fate);
 	*slot = (struct plumb_metric_slot){ name, number };
 	return number;
 }
@@ -81,7 +84,7 @@ plumb_user_metric(const char *name, int64_t value)
 	if (!thread)
 		return;
 	enum plumb_fate fate = PLUMB_FATE_ATTRIBUTED;
-	uint32_t number = number_of(thread, name && *name ? name : "?", &fate);
+	uint32_t number = number_of(thread, name && *name ? name : "?", NULL, &fate);
 	plumb_count(thread, PLUMB_SOURCE_METRIC, PLUMB_FATE_RECEIVED, 1);
 	if (number) {
 		plumb_id node = plumb_context_current(thread);
@@ -93,6 +96,17 @@ plumb_user_metric(const char *name, int64_t value)
 	}
 	plumb_count(thread, PLUMB_SOURCE_METRIC, fate, 1);
 	plumb_leave(thread);
+}
+
+bool
+plumb_user_metric_at(struct plumb_thread *thread, plumb_id node, plumb_id track, const char *name,
+                     const char *unit, int64_t value)
+{
+	enum plumb_fate fate;
+	uint32_t number = number_of(thread, name, unit, &fate);
+	if (number)
+		plumb_observe(thread, node, number, track, value);
+	return number;
 }
 
 void

@@ -21,6 +21,11 @@ struct plumb_metric_slot {
 /* Adds VALUE of the metric NAME, which need not outlive the call. */
 void plumb_user_metric(const char *name, int64_t value);
 
+/* The same at NODE on TRACK, inside a callback: a counter that the collector reads. UNIT: NULL if
+ * it is not known. False: there is no room for it. */
+bool plumb_user_metric_at(struct plumb_thread *thread, plumb_id node, plumb_id track,
+                          const char *name, const char *unit, int64_t value);
+
 /* For a forked child: its parent's region describes the names, but its own does not yet. */
 void plumb_user_metrics_forked(void);
 

@@ -84,6 +84,11 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_NOT_PATCHED] = "not_patched",
 	[PLUMB_FATE_TABLE_FULL] = "table_full",
 	[PLUMB_FATE_NO_ALLOCATION] = "no_allocation",
+	[PLUMB_FATE_NOT_HOT] = "not_hot",
+	[PLUMB_FATE_ENOUGH] = "enough",
+	[PLUMB_FATE_NO_REPLAY] = "no_replay",
+	[PLUMB_FATE_BUSY] = "busy",
+	[PLUMB_FATE_NOT_COUNTED] = "not_counted",
 };
 
 #define CELL(title, kind, field)                                                                   \

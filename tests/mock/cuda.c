@@ -592,7 +592,10 @@ mock_capture_begin(uint32_t stream)
 	pthread_mutex_lock(&lock);
 	captures[now.device][stream % STREAMS] = calloc(1, sizeof(struct graph));
 	pthread_mutex_unlock(&lock);
-	return CUDA_SUCCESS;
+	CALL(cuStreamBeginCapture_v2, stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL);
+	begin(&call);
+	__atomic_fetch_add(mock_value("capturing"), 1, __ATOMIC_SEQ_CST);
+	return finish(&call, CUDA_SUCCESS);
 }
 
 /* Its length, of which the driver's own function knows nothing. */
@@ -650,15 +653,42 @@ mock_stall(const char *function, uint64_t offset, const char *reason, uint32_t a
 			                     all,      idle,   (uint32_t)mock_get("modules") };
 }
 
+static struct mock_count counts[STALLS];
+static unsigned count_count;
+
+MOCK_EXPORT void
+mock_counter(const char *function, const char *metric, uint64_t value)
+{
+	if (count_count < STALLS)
+		counts[count_count++] = (struct mock_count){ function, metric, value };
+}
+
+MOCK_EXPORT const struct mock_count *
+mock_count_at(unsigned i)
+{
+	return i < count_count ? &counts[i] : NULL;
+}
+
 MOCK_EXPORT const struct mock_stall *
 mock_stall_at(unsigned i)
 {
 	return i < stall_count ? &stalls[i] : NULL;
 }
 
+static void
+end_capture(uint32_t stream)
+{
+	CUgraph captured = NULL;
+	CALL(cuStreamEndCapture, stream_handle(stream), &captured);
+	begin(&call);
+	__atomic_fetch_sub(mock_value("capturing"), 1, __ATOMIC_SEQ_CST);
+	finish(&call, CUDA_SUCCESS);
+}
+
 MOCK_EXPORT void *
 mock_capture_end(uint32_t stream)
 {
+	end_capture(stream);
 	pthread_mutex_lock(&lock);
 	struct graph *graph = captures[now.device][stream % STREAMS];
 	captures[now.device][stream % STREAMS] = NULL;

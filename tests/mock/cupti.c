@@ -515,6 +515,9 @@ on_work(const struct mock_work *work)
 		[MOCK_SYNC] = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 	};
 	mock_pc_work(work);
+#if CUDA_VERSION >= 12080
+	mock_count_work(work);
+#endif
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;
 	pthread_mutex_lock(&lock);

@@ -86,6 +86,9 @@ void mock_module_unload(void);
 void
 mock_stall(const char *function, uint64_t offset, const char *reason, uint32_t all, uint32_t idle);
 
+/* Each launch of the kernel FUNCTION counts VALUE of METRIC (dram__bytes_read.sum). */
+void mock_counter(const char *function, const char *metric, uint64_t value);
+
 /* The context of DEVICE is destroyed; the next call makes another. */
 void mock_context_destroy(uint32_t device);
 

@@ -20,7 +20,9 @@ MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
 KINDS += mock
 COMMAND_mock = $(CC) $(MOCK_WARN) $(BUILD_CACHE)
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c memory.c scenario.c cupti.c pcsampling.c pcsampling.h unused.c extra.c program.c mock.h driver.h tool.h mock.mk) $(BUILD)/commands/mock
+MOCK_COUNTERS_12.8 := tests/mock/counters.c # the range profiler came with 12.8
+MOCK_COUNTERS_13.0 := $(MOCK_COUNTERS_12.8)
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c memory.c scenario.c cupti.c pcsampling.c counters.c pcsampling.h unused.c extra.c program.c mock.h driver.h tool.h mock.mk) src/collect/gpu/cuda/counters_api.h $(BUILD)/commands/mock
 
 MOCK_NCCL := $(BUILD)/mock/libnccl-standin.so $(foreach v,3 4 5 6,$(BUILD)/mock/libnccl-profiler-other$(v).so)
 mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so $(MOCK_NCCL)
@@ -46,7 +48,7 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	  tests/mock/scenario.c -ldl -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
 	  -Wl,-soname,$(MOCK_CUPTI_$*) -Wl,-rpath,'$$ORIGIN' \
-	  -Wl,--default-symver -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c tests/mock/pcsampling.c tests/mock/unused.c \
+	  -Wl,--default-symver -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c tests/mock/pcsampling.c $(MOCK_COUNTERS_$*) tests/mock/unused.c \
 	  -L$(@D) -l:libcuda.so.1 -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=1 -DCUDART=$(MOCK_RELEASE_$*) \
 	  -Wl,-soname,$(MOCK_CUDART_$*) -o $(@D)/$(MOCK_CUDART_$*) tests/mock/extra.c

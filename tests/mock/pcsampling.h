@@ -8,6 +8,7 @@
 #include <cupti_pcsampling.h>
 
 void mock_pc_module(const char *image, size_t bytes);
+void mock_count_work(const struct mock_work *work); /* from CUDA 12.8 on */
 void mock_pc_work(const struct mock_work *work);
 
 #endif

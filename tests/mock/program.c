@@ -17,6 +17,8 @@
  *   module:FILE                           loads the image of GPU code that the file is
  *   unmodule                              unloads it
  *   stall:FUNCTION:OFFSET:REASON:ALL:IDLE what each launch of FUNCTION, in it, is sampled at
+ *   counter:FUNCTION:METRIC:VALUE         what each launch of FUNCTION counts
+ *   show:KEY                              prints what mock.h says of it
  *   destroy:DEVICE                        destroys the device's context
  *   fork:NAME:NS                          a child launches and leaves by _exit; waits for it
  *   exit:CODE  _exit:CODE  kill:SIGNAL
@@ -284,6 +286,11 @@ gpu_action(const struct action *a)
 	} else if (!strcmp(verb, "stall")) {
 		mock_stall(a->text[1], a->number[2], a->text[3], (uint32_t)a->number[4],
 		           (uint32_t)a->number[5]);
+	} else if (!strcmp(verb, "counter")) {
+		mock_counter(a->text[1], a->text[2], a->number[3]);
+	} else if (!strcmp(verb, "show")) {
+		printf("%s=%lld\n", a->text[1], mock_get(a->text[1]));
+		fflush(stdout);
 	} else if (!strcmp(verb, "destroy")) {
 		mock_context_destroy((uint32_t)a->number[1]);
 	} else if (!strcmp(verb, "replay")) {

@@ -87,6 +87,12 @@ struct mock_stall {
 	uint32_t module;    /* as the setting "modules" counts */
 };
 MOCK_EXPORT const struct mock_stall *mock_stall_at(unsigned i); /* NULL: there is none */
+/* What each launch of a kernel counts. */
+struct mock_count {
+	const char *function, *metric; /* as Nsight Compute's, "dram__bytes_read.sum" */
+	uint64_t value;
+};
+MOCK_EXPORT const struct mock_count *mock_count_at(unsigned i); /* NULL: there is none */
 MOCK_EXPORT void mock_attach(const struct mock_tool *tool);
 MOCK_EXPORT long long *mock_value(const char *key); /* NULL: unknown key */
 

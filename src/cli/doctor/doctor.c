@@ -11,6 +11,10 @@
 #include "view/render.h"
 
 static const struct plumb_option options[] = {
+	{ .name = "counters",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "list the counters of plumb run --counters, and in how many passes the first GPU "
+	          "counts them" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
 	{ 0 },
 };
@@ -152,6 +156,8 @@ plumb_cmd_doctor(struct plumb_invocation *invocation)
 		checks.program = invocation->operands[0];
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		groups[i](&checks);
+	if (plumb_options_flag(invocation->options, "counters"))
+		plumb_doctor_counters(&checks);
 	int code = plumb_options_flag(invocation->options, "json")
 	                   ? print_json(&checks, invocation->out)
 	                   : print_text(&checks, invocation->out);
@@ -169,6 +175,8 @@ static const char *const examples[] = {
 	"show what can be recorded on this machine, and how to get the rest",
 	"plumb doctor --json | jq '.checks[] | select(.state != \"yes\")'",
 	"list what is missing, for use in a program",
+	"plumb doctor --counters",
+	"see which hardware counters the GPU has, and who may read them",
 	"plumb doctor ./train",
 	"see if this program can be profiled, and if its functions have names and lines",
 	NULL,

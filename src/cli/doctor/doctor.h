@@ -45,7 +45,8 @@ void plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...) PL
 
 void plumb_doctor_python(struct plumb_checks *checks); /* before gpu: it finds packaged CUPTIs */
 void plumb_doctor_gpu(struct plumb_checks *checks);
-void plumb_doctor_nccl(struct plumb_checks *checks); /* after python */
+void plumb_doctor_counters(struct plumb_checks *checks); /* --counters; after gpu */
+void plumb_doctor_nccl(struct plumb_checks *checks);     /* after python */
 void plumb_doctor_system(struct plumb_checks *checks);
 void plumb_doctor_program(struct plumb_checks *checks); /* the program, those of the system */
 void plumb_doctor_native(struct plumb_checks *checks);  /* after python */

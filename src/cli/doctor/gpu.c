@@ -183,6 +183,7 @@ check_cupti(struct plumb_checks *checks)
 		                   "install nvidia-cuda-cupti for your CUDA version");
 		return;
 	}
+	memcpy(checks->cupti, path, sizeof(path));
 	struct plumb_probe *probe = malloc(sizeof(*probe));
 	if (!probe)
 		return;
@@ -322,7 +323,7 @@ check_counters(struct plumb_checks *checks)
 		plumb_check_why(
 			checks,
 			"only administrators may read them (RmProfilingAdminOnly: 1); plumb needs "
-			"them for --stalls, and not for kernels, copies and times");
+			"them for --stalls and --counters, and not for kernels, copies and times");
 		plumb_check_remedy(checks,
 		                   "run as root (a container with --cap-add=SYS_ADMIN), or load "
 		                   "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0");

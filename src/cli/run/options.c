@@ -96,6 +96,20 @@ const struct plumb_option plumb_run_option_table[] = {
 	          "serialised: one kernel runs at a time, which is slower, and each sample belongs "
 	          "to one launch" },
 #undef X
+	{ .name = "counters",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "LIST",
+	  .bare = "roofline",
+	  .help = "count these hardware events of kernels, by running a few launches of each "
+	          "several times: roofline (operations by precision, bytes of GPU memory, "
+	          "occupancy, L2 hits, issue), single names of it (plumb doctor --counters lists "
+	          "them), or metrics of Nsight Compute's, separated by commas. Needs CUDA 12.8 "
+	          "and permission to read the GPU's counters" },
+	{ .name = "counters-kernels",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE[:N]",
+	  .help = "with --counters: count only the N (20) kernels that took the most GPU time in "
+	          "the profile FILE of an earlier run" },
 	{ .name = "traffic",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW",
@@ -497,6 +511,8 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	if (!code)
 		code = read_traffic(given, options, error);
 	if (!code)
+		code = plumb_run_counters_read(given, options, error);
+	if (!code)
 		code = check_ranges(given, options, error);
 	if (!code)
 		code = plumb_run_tools_read(given, options, error);
@@ -540,7 +556,7 @@ set_traffic(char ***next, const struct plumb_run_options *options)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 18 };
+	enum { MOST = 20 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -551,6 +567,10 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	    (!options->stalls ||
 	     (set_variable(&next, PLUMB_ENV_STALLS "=%u", options->stalls) &&
 	      set_variable(&next, PLUMB_ENV_STALLS_MODE "=%u", options->stalls_mode))) &&
+	    (!options->counters ||
+	     set_variable(&next, PLUMB_ENV_COUNTERS "=%s", options->counters)) &&
+	    (!options->counters_kernels[0] ||
+	     set_variable(&next, PLUMB_ENV_COUNTERS_KERNELS "=%s", options->counters_kernels)) &&
 	    (!options->traffic || set_traffic(&next, options)) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&

@@ -11,7 +11,8 @@
 #include "cli/options.h"
 
 #define PLUMB_RUN_LEAST_LIMIT (1ll << 20)
-#define PLUMB_RUN_TOOLS_BYTES 8000 /* the collector keeps at most so many */
+#define PLUMB_RUN_TOOLS_BYTES 8000    /* the collector keeps at most so many */
+#define PLUMB_RUN_COUNTERS_BYTES 1024 /* likewise */
 
 struct plumb_run_options {
 	long long limit, flush_ms;
@@ -32,6 +33,8 @@ struct plumb_run_options {
 	int toggle;          /* a signal's number, 0: none */
 	char follow[256];
 	char tools[PLUMB_RUN_TOOLS_BYTES]; /* libraries to preload, separated by ":" */
+	const char *counters;              /* NULL: none */
+	char counters_kernels[4608];       /* hashes of their names; "" all */
 	const char *user_code;             /* NULL: the default rule */
 };
 
@@ -44,6 +47,11 @@ int plumb_run_options_read(const struct plumb_options *given, struct plumb_run_o
 /* The part of plumb_run_options_read that looks at the files of --tool; see tools.c. */
 int plumb_run_tools_read(const struct plumb_options *given, struct plumb_run_options *options,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The part of plumb_run_options_read for --counters; see counters.c. After --gpu, --stalls and
+ * --traffic. */
+int plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_options *options,
+                            struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* "NAME=VALUE", ends with NULL; NULL: no memory. */
 char **plumb_run_options_variables(const struct plumb_run_options *options);

@@ -67,6 +67,8 @@ call_enter(struct plumb_thread *thread, unsigned kind, CUpti_CallbackId id,
 		plumb_comm_launching(info->correlationId);
 	if (plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind))
 		plumb_cuda_stalls_launch(info->correlationId, call->node);
+	if (plumb_unlikely(plumb_cuda_counters_wanted) && starts_kernels(kind))
+		plumb_cuda_counters_launch(thread, id, info, call->node);
 	if (kind == PLUMB_CALL_GRAPH && !call->captured && info->functionParams)
 		plumb_cuda_graph_launched(
 			((const cuGraphLaunch_params *)info->functionParams)->hGraph,
@@ -189,9 +191,11 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 		break;
 	case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
 		plumb_cuda_stalls_prepare(resource->context);
+		plumb_cuda_counters_prepare(resource->context, false);
 		break;
 	case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
 		plumb_cuda_stalls_destroyed(resource->context);
+		plumb_cuda_counters_destroyed(resource->context);
 		break;
 	default:
 		break;
@@ -211,6 +215,11 @@ making_call(unsigned kind, const CUpti_CallbackData *info)
 		plumb_graph_changed(plumb_cuda_activity);
 	else if (kind == PLUMB_CALL_LOAD && made && !plumb_slot_has_modules())
 		plumb_cuda_image_loaded(module->image);
+	else if (kind == PLUMB_CALL_CAPTURE && made)
+		plumb_cuda_counters_captured(true);
+	else if (kind == PLUMB_CALL_CAPTURE_END && !enter && result &&
+	         *result != CUDA_ERROR_ILLEGAL_STATE)
+		plumb_cuda_counters_captured(false);
 	else if (kind == PLUMB_CALL_INSTANTIATE && enter)
 		plumb_graph_begin(plumb_slot_replays());
 	else if (kind == PLUMB_CALL_INSTANTIATE && made && graph->phGraphExec)
@@ -263,6 +272,11 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	bool sampled = plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind);
 	if (plumb_unlikely(sampled && enter))
 		plumb_cuda_stalls_prepare(call->context);
+	bool counted = plumb_unlikely(plumb_cuda_counters_wanted) && starts_kernels(kind);
+	if (plumb_unlikely(counted && enter))
+		plumb_cuda_counters_prepare(call->context, true);
+	else if (plumb_unlikely(counted))
+		plumb_cuda_counters_stop(call->correlationId);
 	struct plumb_thread *thread =
 		enter ? plumb_gpu_call_begin(plumb_cuda_activity, kind, call->correlationId)
 		      : plumb_gpu_call_end();
@@ -276,6 +290,8 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	else
 		call_exit(thread, kind, id, call);
 	plumb_leave(thread);
+	if (plumb_unlikely(counted && enter))
+		plumb_cuda_counters_start();
 	if (plumb_unlikely(sampled && !enter))
 		plumb_cuda_stalls_launched(call->context, call->correlationId);
 }

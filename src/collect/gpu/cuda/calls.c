@@ -157,6 +157,17 @@ const uint8_t plumb_calls[PLUMB_CALLS_MAX] = {
 	ROW(cuMemcpy3DBatchAsync_v2, COPY),
 	ROW(cuMemcpy3DBatchAsync_v2_ptsz, COPY),
 	ROW(cuCtxSynchronize_v2, SYNC),
+	/* For --counters alone. */
+	ROW(cuStreamBeginCapture, CAPTURE),
+	ROW(cuStreamBeginCapture_ptsz, CAPTURE),
+	ROW(cuStreamBeginCapture_v2, CAPTURE),
+	ROW(cuStreamBeginCapture_v2_ptsz, CAPTURE),
+#if CUDA_VERSION >= 12030
+	ROW(cuStreamBeginCaptureToGraph, CAPTURE),
+	ROW(cuStreamBeginCaptureToGraph_ptsz, CAPTURE),
+#endif
+	ROW(cuStreamEndCapture, CAPTURE_END),
+	ROW(cuStreamEndCapture_ptsz, CAPTURE_END),
 	/* For --traffic alone. */
 	ROW(cuMemAllocHost_v2, HOST_ALLOC),
 	ROW(cuMemHostAlloc, HOST_ALLOC),

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "collect/gpu/counters.h"
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/gpu/service.h"
 #include "collect/recording.h"
@@ -126,6 +127,7 @@ tell_news(bool force, bool end)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_BUFFERS_CAPPED, news.refused);
 	plumb_slot_tell(thread, end);
 	plumb_cuda_stalls_tell(thread);
+	plumb_gpu_counters_tell(thread);
 	plumb_gpu_clocks(plumb_cuda_activity, thread, force, read_clock);
 	plumb_cuda_facts(thread);
 	if (end)
@@ -146,6 +148,7 @@ serve_wishes(void)
 	plumb_slot_flush(true);
 	drain_buffers();
 	plumb_cuda_stalls_fetch();
+	plumb_cuda_counters_fetch();
 	tell_news(true, false);
 	atomic_store(&header->flush_done, now);
 }
@@ -210,12 +213,14 @@ serve_records(void *data)
 		serve_wishes();
 		plumb_slot_tend();
 		tend_pause();
+		plumb_cuda_counters_fetch(); /* an image is full, perhaps */
 		uint64_t now = plumb_clock_ns();
 		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
 			flushed = now;
 			plumb_slot_flush(false);
 			drain_buffers();
 			plumb_cuda_stalls_fetch();
+			plumb_cuda_counters_fetch();
 			tell_news(false, false);
 		}
 		plumb_service_sleep(&service, seen, period < TICK_NS && period ? period : TICK_NS);
@@ -274,6 +279,7 @@ start_cuda(struct plumb_error *error)
 		                  "GPU work is not recorded: not enough memory for its records");
 	atomic_store(&plumb_cuda_live, true);
 	plumb_cuda_stalls_begin();
+	plumb_cuda_counters_begin();
 	plumb_slot_pause(!plumb_control_is_on(plumb_control));
 	result = plumb_slot_take(error);
 	if (result)
@@ -327,6 +333,7 @@ renew_cuda(void)
 	plumb_cuda_facts_renew();
 	plumb_slot_renew();
 	plumb_cuda_stalls_renew();
+	plumb_cuda_counters_renew();
 	plumb_cuda_copies_renew(false);
 	dropped = 0;
 	return true;
@@ -337,6 +344,7 @@ leave_forked(void)
 {
 	plumb_service_forked(&service);
 	plumb_cuda_stalls_forked();
+	plumb_cuda_counters_forked();
 	plumb_cuda_copies_renew(true);
 	atomic_store(&plumb_cuda_live, false);
 }

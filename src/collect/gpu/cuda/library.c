@@ -171,6 +171,7 @@ plumb_cupti_find(struct plumb_error *error)
 			"folder into LD_LIBRARY_PATH",
 			trial.used ? trial.text
 				   : "no file name, because the CUDA release is unknown");
+	plumb_cupti.library = library;
 	const char *missing = NULL;
 #define X(name, needed)                                                                            \
 	plumb_cupti.name = (__typeof__(&cupti##name))plumb_real_dlsym(library, "cupti" #name);     \
@@ -189,4 +190,10 @@ plumb_cupti_find(struct plumb_error *error)
 		                  "GPU work is not recorded: %s does not report its version: %s",
 		                  plumb_cupti.path, plumb_cupti_message(result));
 	return 0;
+}
+
+void *
+plumb_cupti_function(const char *name)
+{
+	return plumb_real_dlsym(plumb_cupti.library, name);
 }

@@ -13,6 +13,7 @@
  *   graphs.c       what CUPTI tells of graphs
  *   modules.c      loaded modules → the line information of their kernels
  *   stalls.c       samples of program counters
+ *   counters.c     hardware counters, by running launches again
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
@@ -70,8 +71,11 @@ struct plumb_cupti {
 #undef X
 	uint32_t version;
 	char path[4096];
+	void *library;
 };
 extern struct plumb_cupti plumb_cupti;
+/* A function that older releases lack; NULL: so does this one. */
+void *plumb_cupti_function(const char *name);
 
 /* X(name, needed) */
 #define PLUMB_DRIVER_FUNCTIONS(X)                                                                  \
@@ -141,6 +145,9 @@ enum {
 	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
 	PLUMB_CALL_LOAD,   /* of code that lies in memory */
+	/* From here on they are of interest with --counters alone. */
+	PLUMB_CALL_CAPTURE,
+	PLUMB_CALL_CAPTURE_END,
 };
 #define PLUMB_CALLS_MAX 1024u
 extern const uint8_t plumb_calls[PLUMB_CALLS_MAX]; /* kind by CUpti_driver_api_trace_cbid */
@@ -224,6 +231,29 @@ void plumb_cuda_stalls_pause(bool pause);
 void plumb_cuda_stalls_slot(bool ours);
 void plumb_cuda_stalls_renew(void);
 void plumb_cuda_stalls_forked(void);
+
+/* ---- counters.c ---- */
+
+extern bool plumb_cuda_counters_wanted; /* --counters */
+/* Once CUPTI is known. */
+void plumb_cuda_counters_begin(void);
+/* A context was made, or (LAUNCHING) is about to run a launch. */
+void plumb_cuda_counters_prepare(CUcontext context, bool launching);
+void plumb_cuda_counters_destroyed(CUcontext context);
+/* A stream is being captured, or no longer. */
+void plumb_cuda_counters_captured(bool begins);
+/* The call ID at NODE launches a kernel or graph: will it be counted? */
+void plumb_cuda_counters_launch(struct plumb_thread *thread, CUpti_CallbackId id,
+                                const CUpti_CallbackData *info, plumb_id node);
+/* The last thing when it begins, and the first when it ends. */
+void plumb_cuda_counters_start(void);
+void plumb_cuda_counters_stop(uint32_t correlation);
+/* On the service thread. */
+void plumb_cuda_counters_fetch(void);
+/* CUPTI's slot is ours, or will not be: then counting has stopped when it returns. */
+void plumb_cuda_counters_slot(bool ours);
+void plumb_cuda_counters_renew(void);
+void plumb_cuda_counters_forked(void);
 
 /* ---- buffers.c ---- */
 

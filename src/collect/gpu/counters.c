@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/gpu/counters.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/hash.h"
+#include "collect/comm/comm.h"
+#include "collect/table.h"
+#include "collect/thread.h"
+#include "collect/user_metric.h"
+
+#define PLACES 65536u    /* kernels at contexts that are told apart; a power of two */
+#define PROBES 16u       /* places that are looked at for one */
+#define LAUNCHES_MOST 8u /* the last launch of a kernel at a context that is counted */
+
+/* How often a kernel was launched at a context. */
+struct place {
+	_Atomic uint64_t key; /* 0: free */
+	_Atomic uint32_t launches;
+};
+
+static struct place *places; /* PLACES of them */
+static uint64_t kernels[PLUMB_COUNTERS_KERNELS_MOST];
+static unsigned kernels_count;
+static char without[512], refusal[400];
+static _Atomic int refused; /* 0 no, 1 being written, 2 to be told, 3 told */
+static _Atomic unsigned passes;
+static _Atomic bool without_set;
+static bool told;
+
+/* ---- what is asked for ---- */
+
+/* Hashes of names, in hexadecimal digits and separated by commas: names of C++ can be long. */
+static void
+read_kernels(const char *text)
+{
+	kernels_count = 0;
+	while (*text && kernels_count < PLUMB_COUNTERS_KERNELS_MOST) {
+		char *end;
+		kernels[kernels_count] = strtoull(text, &end, 16);
+		if (end == text)
+			return;
+		kernels_count++;
+		text = end + (*end == ',');
+	}
+}
+
+bool
+plumb_gpu_counters_begin(void)
+{
+	if (!plumb_collector_options()->counters[0])
+		return false;
+	if (!places) {
+		read_kernels(plumb_collector_options()->counters_kernels);
+		places = plumb_map(PLACES * sizeof *places, false);
+	}
+	if (!places)
+		plumb_gpu_counters_refuse("kernels are not counted: there is not enough memory");
+	return places;
+}
+
+void
+plumb_gpu_counters_refuse(const char *why)
+{
+	int none = 0;
+	if (!atomic_compare_exchange_strong(&refused, &none, 1))
+		return;
+	snprintf(refusal, sizeof refusal, "%s", why);
+	atomic_store(&refused, 2);
+}
+
+void
+plumb_gpu_counters_passes(unsigned number)
+{
+	atomic_store(&passes, number);
+}
+
+/* ---- plans ---- */
+
+static void
+leave_out(const char *name, size_t length)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* contexts of several threads */
+	pthread_mutex_lock(&lock);
+	size_t used = strlen(without);
+	if (used + length + 3 <= sizeof without && !atomic_load(&without_set))
+		snprintf(without + used, sizeof without - used, "%s%.*s", used ? ", " : "",
+		         (int)length, name);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The number of the metric NAME in PLAN, added if it is not there; -1: no room. */
+static int
+metric_of(struct plumb_gpu_counters_plan *plan, const char *name, size_t length)
+{
+	for (unsigned i = 0; i < plan->metrics; i++)
+		if (!strncmp(plan->names[i], name, length) && !plan->names[i][length])
+			return (int)i;
+	if (plan->metrics == PLUMB_COUNTERS_TERMS_MOST ||
+	    !(plan->names[plan->metrics] = strndup(name, length)))
+		return -1;
+	return (int)plan->metrics++;
+}
+
+static void
+add_counter(struct plumb_gpu_counters_plan *plan, const char *name, size_t length, const char *unit,
+            const char *expression)
+{
+	struct plumb_counter_term term;
+	unsigned number = plan->counters;
+	if (number == PLUMB_COUNTERS_MOST || length >= sizeof plan->each->name) {
+		leave_out(name, length);
+		return;
+	}
+	for (unsigned i = 0; i < number; i++)
+		if (!strncmp(plan->each[i].name, name, length) && !plan->each[i].name[length])
+			return; /* asked for twice */
+	memcpy(plan->each[number].name, name, length);
+	plan->each[number].unit = unit;
+	plan->counters++;
+	while (plumb_counter_term(&expression, &term)) {
+		int metric = metric_of(plan, term.name, term.length);
+		if (metric < 0 || plan->terms == PLUMB_COUNTERS_TERMS_MOST) {
+			plan->each[number].dropped = true;
+			leave_out(name, length);
+			return;
+		}
+		plan->term[plan->terms].counter = number;
+		plan->term[plan->terms].metric = (unsigned)metric;
+		plan->term[plan->terms++].factor = term.factor;
+	}
+}
+
+static void
+add_ours(struct plumb_gpu_counters_plan *plan, const struct plumb_counter *counter,
+         enum plumb_counter_family family)
+{
+	if (family < PLUMB_COUNTER_FAMILIES && counter->expressions[family])
+		add_counter(plan, counter->name, strlen(counter->name), counter->unit,
+		            counter->expressions[family]);
+	else
+		leave_out(counter->name, strlen(counter->name));
+}
+
+bool
+plumb_gpu_counters_plan(struct plumb_gpu_counters_plan *plan, const char *chip)
+{
+	enum plumb_counter_family family = plumb_counter_family(chip);
+	const char *at = plumb_collector_options()->counters, *name;
+	size_t length;
+	memset(plan, 0, sizeof *plan);
+	while (plumb_counter_listed(&at, &name, &length)) {
+		const struct plumb_counter *counter = plumb_counter_find(name, length);
+		char own[sizeof plan->each->name];
+		if (length == strlen(PLUMB_COUNTERS_ROOFLINE) &&
+		    !memcmp(name, PLUMB_COUNTERS_ROOFLINE, length)) {
+			for (counter = plumb_counters; counter->name; counter++)
+				if (counter->roofline)
+					add_ours(plan, counter, family);
+		} else if (counter) {
+			add_ours(plan, counter, family);
+		} else if (length < sizeof own) {
+			snprintf(own, sizeof own, "%.*s", (int)length, name);
+			add_counter(plan, name, length, NULL, own);
+		} else {
+			leave_out(name, length);
+		}
+	}
+	return plan->counters;
+}
+
+void
+plumb_gpu_counters_drop(struct plumb_gpu_counters_plan *plan, unsigned number)
+{
+	for (unsigned i = 0; i < plan->terms; i++) {
+		__typeof__(&plan->each[0]) counter = &plan->each[plan->term[i].counter];
+		if (plan->term[i].metric != number || counter->dropped)
+			continue;
+		counter->dropped = true;
+		leave_out(counter->name, strlen(counter->name));
+	}
+}
+
+bool
+plumb_gpu_counters_pack(struct plumb_gpu_counters_plan *plan)
+{
+	unsigned kept = 0, terms = 0, moved[PLUMB_COUNTERS_TERMS_MOST];
+	for (unsigned m = 0; m < plan->metrics; m++) {
+		bool used = false;
+		for (unsigned i = 0; i < plan->terms && !used; i++)
+			used = plan->term[i].metric == m &&
+			       !plan->each[plan->term[i].counter].dropped;
+		moved[m] = kept;
+		if (used)
+			plan->names[kept++] = plan->names[m];
+		else
+			free(plan->names[m]);
+	}
+	plan->metrics = kept;
+	for (unsigned i = 0; i < plan->terms; i++) {
+		if (plan->each[plan->term[i].counter].dropped)
+			continue;
+		plan->term[terms] = plan->term[i];
+		plan->term[terms].metric = moved[plan->term[terms].metric];
+		terms++;
+	}
+	plan->terms = terms;
+	if (without[0])
+		atomic_store(&without_set, true);
+	return kept;
+}
+
+void
+plumb_gpu_counters_plan_free(struct plumb_gpu_counters_plan *plan)
+{
+	for (unsigned i = 0; i < plan->metrics; i++)
+		free(plan->names[i]);
+	plan->metrics = plan->terms = plan->counters = 0;
+}
+
+/* ---- the filter ---- */
+
+static bool
+is_wanted(uint64_t hash)
+{
+	for (unsigned i = 0; i < kernels_count; i++)
+		if (kernels[i] == hash)
+			return true;
+	return !kernels_count;
+}
+
+/* Which launch of its kind this one is, from 1; 0: there are more kinds than places. */
+static uint32_t
+count_launch(uint64_t key)
+{
+	for (unsigned i = 0; i < PROBES; i++) {
+		struct place *place = &places[(key + i) & (PLACES - 1)];
+		uint64_t held = atomic_load_explicit(&place->key, memory_order_relaxed);
+		if (!held && atomic_compare_exchange_strong(&place->key, &held, key))
+			held = key;
+		if (held != key)
+			continue;
+		uint32_t before =
+			atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+		return before == UINT32_MAX ? before : before + 1;
+	}
+	return 0;
+}
+
+enum plumb_fate
+plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted *launch,
+                          plumb_id node, const char *kernel)
+{
+	if (atomic_load(&refused))
+		return PLUMB_FATE_NOT_COUNTED;
+	if (!kernel || plumb_comm_is_kernel(kernel))
+		return PLUMB_FATE_NO_REPLAY;
+	if (!node || node == PLUMB_LOST)
+		return PLUMB_FATE_REGION_FULL;
+	uint64_t hash = plumb_hash_bytes(kernel, strlen(kernel));
+	if (!is_wanted(hash))
+		return PLUMB_FATE_NOT_HOT;
+	uint64_t key = plumb_hash_mix(hash, node);
+	uint32_t number = count_launch(key ? key : 1);
+	if (!number)
+		return PLUMB_FATE_OVERFLOWED;
+	if (number > LAUNCHES_MOST || (number & (number - 1)))
+		return PLUMB_FATE_ENOUGH;
+	launch->node = node;
+	launch->kernel = plumb_intern(thread, kernel, strlen(kernel));
+	launch->track = plumb_thread_track(thread);
+	return launch->kernel ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_REGION_FULL;
+}
+
+void
+plumb_gpu_counters_left(struct plumb_thread *thread, enum plumb_fate fate)
+{
+	plumb_count(thread, PLUMB_SOURCE_COUNTER, PLUMB_FATE_RECEIVED, 1);
+	plumb_count(thread, PLUMB_SOURCE_COUNTER, fate, 1);
+}
+
+/* ---- the reading thread ---- */
+
+void
+plumb_gpu_counters_add(struct plumb_thread *thread, const struct plumb_gpu_counters_plan *plan,
+                       const struct plumb_gpu_counted *launch, const double *values)
+{
+	const struct plumb_record_string *name =
+		plumb_region_at(plumb_region_of_process(), launch->kernel);
+	struct plumb_key key = {
+		.kind = PLUMB_FRAME_KERNEL,
+		.name = plumb_intern(thread, (const char *)(name + 1), name->bytes),
+	};
+	plumb_id node = plumb_child(thread, launch->node, &key);
+	if (node == PLUMB_LOST) {
+		plumb_gpu_counters_left(thread, plumb_thread_arena(thread)->fate);
+		return;
+	}
+	double sums[PLUMB_COUNTERS_MOST] = { 0 };
+	for (unsigned i = 0; i < plan->terms; i++)
+		sums[plan->term[i].counter] += plan->term[i].factor * values[plan->term[i].metric];
+	bool known = false;
+	for (unsigned i = 0; i < plan->counters; i++) {
+		/* What is unknown is left out, never 0; 2^63 would not be a whole number. */
+		if (plan->each[i].dropped || !(fabs(sums[i]) < 0x1p62))
+			continue;
+		known |= plumb_user_metric_at(thread, node, launch->track, plan->each[i].name,
+		                              plan->each[i].unit,
+		                              (int64_t)(sums[i] + (sums[i] < 0 ? -0.5 : 0.5)));
+	}
+	plumb_gpu_counters_left(thread, known ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_CUPTI_DROPPED);
+}
+
+void
+plumb_gpu_counters_tell(struct plumb_thread *thread)
+{
+	char text[32];
+	int pending = 2;
+	if (!places && !atomic_load(&refused))
+		return;
+	if (!told && atomic_load(&passes)) {
+		told = true;
+		plumb_environment(thread, "gpu.counters", plumb_collector_options()->counters);
+		snprintf(text, sizeof text, "%u", atomic_load(&passes));
+		plumb_environment(thread, "gpu.counters.passes", text);
+		if (atomic_load(&without_set))
+			plumb_environment(thread, "gpu.counters.without", without);
+	}
+	if (atomic_compare_exchange_strong(&refused, &pending, 3))
+		plumb_environment(thread, "gpu.counters.off", refusal);
+}
+
+void
+plumb_gpu_counters_renew(void)
+{
+	if (places)
+		munmap(places, PLACES * sizeof *places);
+	places = NULL;
+	without[0] = '\0';
+	atomic_store(&without_set, false);
+	atomic_store(&refused, 0);
+	atomic_store(&passes, 0);
+	told = false;
+}
