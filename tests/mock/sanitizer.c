@@ -536,10 +536,10 @@ san_replay(int module, int function, int stream, const struct san_access *access
 	tell(SANITIZER_GRAPHS, SANITIZER_GRAPH_END, &graph);
 }
 
-EXPORT void
-san_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes)
+static struct sanitizer_memcpy_data
+copy_data(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes)
 {
-	struct sanitizer_memcpy_data data = {
+	return (struct sanitizer_memcpy_data){
 		.from_context = from < 0 ? NULL : context_of(from),
 		.to_context = to < 0 ? NULL : context_of(to),
 		.from = from_address,
@@ -550,6 +550,25 @@ san_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t 
 		                      : 4,
 		.api_context = context_of(from < 0 ? to : from),
 	};
+}
+
+/* The sanitizer of CUDA 13.0 tells a copy of a graph as a node, and as any other copy. */
+EXPORT void
+san_replay_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes)
+{
+	struct sanitizer_graph_data graph = { .context = context_of(from) };
+	struct sanitizer_node_data node = { .type = SANITIZER_NODE_MEMCPY };
+	node.copy = copy_data(from, from_address, to, to_address, bytes);
+	tell(SANITIZER_GRAPHS, SANITIZER_GRAPH_BEGIN, &graph);
+	tell(SANITIZER_GRAPHS, SANITIZER_NODE_BEGIN, &node);
+	tell(SANITIZER_MEMCPY, SANITIZER_MEMCPY_STARTING, &node.copy);
+	tell(SANITIZER_GRAPHS, SANITIZER_GRAPH_END, &graph);
+}
+
+EXPORT void
+san_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes)
+{
+	struct sanitizer_memcpy_data data = copy_data(from, from_address, to, to_address, bytes);
 	tell(SANITIZER_MEMCPY, SANITIZER_MEMCPY_STARTING, &data);
 }
 

@@ -40,6 +40,7 @@ san_launch(int module, int function, int stream, const struct san_access *access
 /* A graph of one kernel is launched. */
 void
 san_replay(int module, int function, int stream, const struct san_access *accesses, uint32_t count);
+void san_replay_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes);
 void san_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint64_t bytes);
 void san_batch(int device, const uint64_t *from, const uint64_t *to, const uint64_t *bytes,
                uint64_t count);

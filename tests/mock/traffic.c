@@ -246,15 +246,17 @@ replays(void)
 	synchronize();
 }
 
-/* Launches of very different sizes: 1, 2, 4 … 128 warps, in turn. */
+/* Launches of very different sizes: 1, 2, 4 … 128 warps, in turn. The program waits after each 50,
+ * or after each numbers[1]. */
 static void
 unequal(void)
 {
+	uint64_t each = numbers[1] ? numbers[1] : 50;
 	for (uint64_t k = 0; k < numbers[0]; k++) {
 		elements(STORE, 4, 0x20, buffer(1), 32ull << k % 8);
 		launch(0, 1, 0);
-		if (k % 50 == 49)
-			san_synchronize(0, k % 100 == 99 ? -1 : 0);
+		if (k % each == each - 1)
+			san_synchronize(0, k % (2 * each) == 2 * each - 1 ? -1 : 0);
 	}
 	synchronize();
 }
@@ -282,6 +284,7 @@ host(void)
 	san_copy(0, buffer(0), 1, buffer(1), 12345);
 	san_copy(-1, BASE - APART, 0, buffer(0), 4096);
 	san_batch(0, from, to, bytes, 2);
+	san_replay_copy(0, buffer(0), 1, buffer(1), 7000);
 	elements(STORE, 8, 0x20, BASE - APART, 64); /* and a kernel that writes the host's */
 	launch(0, 1, 0);
 	synchronize();

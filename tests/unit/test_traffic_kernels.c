@@ -300,8 +300,8 @@ test_host(void **state)
 	(void)state;
 	run_full(&run, "host 2");
 	struct sum peers = transfers(&run, PLUMB_ACCESS_COPY, 0, 1, 0);
-	assert_int_equal(peers.bytes, 12345 + 100 + 200);
-	assert_int_equal(peers.accesses, 3);
+	assert_int_equal(peers.bytes, 12345 + 100 + 200 + 7000);
+	assert_int_equal(peers.accesses, 4);
 	assert_int_equal(transfers(&run, PLUMB_ACCESS_COPY, MEMORY, 0, 0).bytes, 4096);
 	assert_int_equal(transfers(&run, PLUMB_ACCESS_STORE, 0, MEMORY, 0).bytes, 8 * 64);
 	finish(&run);
@@ -425,6 +425,33 @@ test_sampled(void **state)
 	assert_true(far <= 2);
 }
 
+/* A program that never waits draws more units than there are banks: none is lost, the mean is the
+ * truth, and the stated error is at least the real one. */
+static void
+test_sampled_without_waiting(void **state)
+{
+	const double truth = 6000.0 / 8 * 255 * 32 * 4;
+	double sum = 0, squares = 0, stated = 0;
+	struct run run;
+	char more[128];
+	(void)state;
+	for (int seed = 1; seed <= 30; seed++) {
+		snprintf(more, sizeof more, "PLUMB_TRAFFIC=sampled:0.1;PLUMB_TRAFFIC_SEED=%d",
+		         seed);
+		run_with(&run, more, "unequal 2 6000 6000");
+		struct sum told = transfers(&run, PLUMB_ACCESS_STORE, 0, 1, 0);
+		double error = (double)told.bytes - truth;
+		sum += error;
+		squares += error * error;
+		stated += told.variance;
+		assert_int_equal(LEDGER(TRAFFIC_LAUNCH, TABLE_FULL), 0);
+		assert_true(LEDGER(TRAFFIC_LAUNCH, ATTRIBUTED) > 300);
+		finish(&run);
+	}
+	assert_true(fabs(sum / 30) < 3 * sqrt(squares / 30) / sqrt(30));
+	assert_true(stated > 0.6 * squares);
+}
+
 /* The same seed draws the same; a rate of 1 is full. */
 static void
 test_seed(void **state)
@@ -511,7 +538,7 @@ main(void)
 		cmocka_unit_test(test_host),      cmocka_unit_test(test_import),
 		cmocka_unit_test(test_unload),    cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_choice),    cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_sampled),   cmocka_unit_test(test_seed),
+		cmocka_unit_test(test_sampled),   cmocka_unit_test(test_sampled_without_waiting),   cmocka_unit_test(test_seed),
 		cmocka_unit_test(test_refused),   cmocka_unit_test(test_tensor),
 	};
 	ssize_t length = readlink("/proc/self/exe", build, sizeof build - 1);

@@ -129,7 +129,8 @@ plumb_sanitizer_told(void *user, int domain, uint32_t id, const void *data)
 			synchronized(id, data);
 		break;
 	case SANITIZER_MEMCPY:
-		if (id == SANITIZER_MEMCPY_STARTING)
+		/* A copy of a graph is told as its node, too. */
+		if (id == SANITIZER_MEMCPY_STARTING && !plumb_sanitizer_in_graph())
 			plumb_sanitizer_copied(data);
 		break;
 	case SANITIZER_GRAPHS:

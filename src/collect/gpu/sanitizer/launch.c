@@ -25,6 +25,7 @@ static _Thread_local struct {
 	sanitizer_context context;
 	sanitizer_stream stream;
 	plumb_id node;
+	bool inside; /* of the launch */
 	bool counted;
 	int bank;
 } graph __attribute__((tls_model("initial-exec")));
@@ -55,20 +56,33 @@ site_of(struct plumb_sanitizer_function *function, plumb_id node)
 
 /* ---- units ---- */
 
-/* A bank for a unit that begins on STREAM; -1: none is free. */
+/* A bank for a unit that begins on STREAM: a free one, or one whose units have ended. Units that
+ * share a bank are one unit in the error, which is then stated as larger than it is; their sum stays
+ * unbiased. -1: all are in use. */
 static int
 take_bank(struct plumb_sanitizer_context *context, sanitizer_stream stream)
 {
+	int shared = -1;
 	for (uint32_t i = 0; i < PLUMB_BANKS; i++) {
 		uint32_t at = (context->next_bank + i) % PLUMB_BANKS;
-		if (context->banks[at].used)
+		struct plumb_bank *bank = &context->banks[at];
+		if (bank->used) {
+			if (shared < 0 && bank->closed && !bank->reading)
+				shared = (int)at;
 			continue;
-		context->banks[at] = (struct plumb_bank){ .stream = stream, .used = true };
+		}
+		*bank = (struct plumb_bank){ .stream = stream, .used = true };
 		context->next_bank = at + 1;
 		context->banks_used++;
 		return (int)at;
 	}
-	return -1;
+	if (shared < 0)
+		return -1;
+	struct plumb_bank *bank = &context->banks[shared];
+	bank->closed = false;
+	bank->several |= bank->stream != stream;
+	context->next_bank = (uint32_t)shared + 1;
+	return shared;
 }
 
 static void
@@ -174,8 +188,7 @@ decide(struct plumb_sanitizer_function *function, sanitizer_stream stream)
 		module->bank = take_bank(context, stream);
 	if (module->bank < 0)
 		return PLUMB_FATE_TABLE_FULL;
-	if (context->banks[module->bank].stream != stream)
-		context->banks[module->bank].stream = NULL; /* of several: the whole context's */
+	context->banks[module->bank].several |= context->banks[module->bank].stream != stream;
 	return PLUMB_FATE_ATTRIBUTED;
 }
 
@@ -293,6 +306,7 @@ plumb_sanitizer_graph_begins(const struct sanitizer_graph_data *data)
 		data->is_upload ? NULL : plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_LAUNCH);
 	graph.context = data->context;
 	graph.stream = data->stream_handle;
+	graph.inside = true;
 	graph.counted = false;
 	graph.bank = -1;
 	graph.node = 0;
@@ -329,8 +343,15 @@ plumb_sanitizer_graph_ends(const struct sanitizer_graph_data *data)
 	if (context)
 		close_bank(context, graph.bank);
 	pthread_mutex_unlock(&plumb_sanitizer_lock);
+	graph.inside = false;
 	graph.counted = false;
 	graph.bank = -1;
+}
+
+bool
+plumb_sanitizer_in_graph(void)
+{
+	return graph.inside;
 }
 
 /* User data of a function in graphs: in one place, with new content if it changed. */

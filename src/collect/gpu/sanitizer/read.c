@@ -167,13 +167,21 @@ read_banks(struct plumb_sanitizer_context *context, sanitizer_stream stream, san
 		struct plumb_counting_slot *slots = context->slots + i * PLUMB_BANK_SLOTS;
 		size_t bytes = PLUMB_BANK_SLOTS * sizeof *slots;
 		pthread_mutex_lock(&plumb_sanitizer_lock);
-		bool due = bank->used && bank->closed && (whole || bank->stream == done);
+		bool due = bank->used && bank->closed &&
+		           (whole || (bank->stream == done && !bank->several));
+		bank->reading = due;
 		pthread_mutex_unlock(&plumb_sanitizer_lock);
-		/* The last copy says that the bank is clean, whatever stream uses it next. */
-		if (!due || !read_device(fresh, slots, bytes, stream) ||
-		    SANITIZER(Memset(slots, 0, bytes, stream)) ||
-		    !read_device(&fresh[PLUMB_BANK_SLOTS], slots, sizeof *slots, stream))
+		if (!due)
 			continue;
+		/* The last copy says that the bank is clean, whatever stream uses it next. */
+		if (!read_device(fresh, slots, bytes, stream) ||
+		    SANITIZER(Memset(slots, 0, bytes, stream)) ||
+		    !read_device(&fresh[PLUMB_BANK_SLOTS], slots, sizeof *slots, stream)) {
+			pthread_mutex_lock(&plumb_sanitizer_lock);
+			bank->reading = false;
+			pthread_mutex_unlock(&plumb_sanitizer_lock);
+			continue;
+		}
 		struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 		pthread_mutex_lock(&plumb_sanitizer_lock);
 		for (uint32_t s = 0; thread && s < PLUMB_BANK_SLOTS; s++)

@@ -67,7 +67,7 @@ plumb_ring_holds(const struct plumb_ring *ring, uint64_t position)
 #define PLUMB_OBJECT_BINS 1024u    /* of an allocation, at most */
 #define PLUMB_OBJECT_GRANULES 65536u
 #define PLUMB_TABLE_BYTES (2u << 20)
-#define PLUMB_LAUNCH_BYTES (1u << 20)
+#define PLUMB_LAUNCH_BYTES (4u << 20)
 #define PLUMB_FIXED 1024u /* functions in graphs */
 
 struct plumb_sanitizer_context;
@@ -96,10 +96,13 @@ struct plumb_place {
 };
 #define PLUMB_PLACES 4096u /* of a context; a power of two */
 
-/* Launches that are counted together, or one: the unit of sampling. */
+/* Launches that are counted together, or one: the unit of sampling. If the banks run out, several
+ * units share one. */
 struct plumb_bank {
 	sanitizer_stream stream;
+	bool several; /* streams: it has ended when the whole context has */
 	bool used, closed;
+	bool reading; /* it is read and cleared now */
 };
 
 struct plumb_sanitizer_context {
@@ -218,6 +221,8 @@ void plumb_sanitizer_launching(const struct sanitizer_launch_data *data);
 void plumb_sanitizer_launched(const struct sanitizer_launch_data *data);
 void plumb_sanitizer_graph_begins(const struct sanitizer_graph_data *data);
 void plumb_sanitizer_graph_ends(const struct sanitizer_graph_data *data);
+/* Does this thread launch a graph now? */
+bool plumb_sanitizer_in_graph(void);
 void plumb_sanitizer_node(const struct sanitizer_node_data *data);
 void plumb_sanitizer_launches_renew(void);
 
