@@ -165,10 +165,10 @@ def notes(profile):
 
 
 def objects(profile):
-    """(allocations, bytes) of each object on GPU 1, sorted."""
+    """(allocations, bytes) of each object on GPU 1, sorted. The driver's own are small."""
     with sqlite3.connect(profile) as db:
         return sorted(db.execute("SELECT allocations, bytes FROM objects JOIN devices d ON objects.device = d.id "
-                                 "WHERE d.ordinal = 1 AND kind = 'device memory'"))
+                                 "WHERE d.ordinal = 1 AND kind = 'device memory' AND bytes >= 4096"))
 
 
 # ---- checks ----

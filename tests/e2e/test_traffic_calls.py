@@ -140,6 +140,15 @@ def test_batches(tmp_path):
         (0, 0, 1, pair, pair, 1, 800)])
 
 
+@pytest.mark.parametrize("program", ["every_copy", "batch"])
+def test_a_copy_that_two_devices_tell_is_one(tmp_path, program):
+    """CUPTI has a record of each device if they cannot reach each other."""
+    one, two = (run(tmp_path, program, scenario=f"devices=3{more}") for more in ("", ",unreached=1"))
+    assert sum(row.count for row in two.profile.ledger if (row.source, row.fate) == ("gpu.copy", "received")) == \
+        2 * sum(row.count for row in one.profile.ledger if (row.source, row.fate) == ("gpu.copy", "received"))
+    assert sorted(one.transfers, key=repr) == sorted(two.transfers, key=repr)
+
+
 def test_copies_to_and_from_the_host(tmp_path):
     seen = run(tmp_path, "host_copies")
     device = "host_copies > alloc > call:device memory"

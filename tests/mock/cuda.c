@@ -188,7 +188,12 @@ mock_move(const struct mock_call *call, uint64_t from, uint64_t to, uint64_t byt
 		.to_device = target.device,
 		.correlation = call->correlation,
 	};
+	struct mock_work other = work;
 	run(&work, stream_number(stream));
+	/* Where the devices do not reach each other, both have a part in the copy. */
+	other.device = work.device == work.from_device ? work.to_device : work.from_device;
+	if (peers && mock_get("unreached") && !work.graph_node)
+		run(&other, stream_number(stream));
 }
 
 /* ---- the driver: its start ---- */

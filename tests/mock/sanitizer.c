@@ -598,6 +598,26 @@ san_batch(int device, const uint64_t *from, const uint64_t *to, const uint64_t *
 }
 
 EXPORT void
+san_access(int owner, uint64_t address, uint64_t bytes)
+{
+	struct {
+		int type, device, flags;
+	} each[SAN_DEVICES] = { { 0 } };
+	struct {
+		uint64_t address;
+		size_t bytes;
+		const void *each;
+		size_t count;
+	} parameters = { address, bytes, each, SAN_DEVICES };
+	for (int i = 0; i < SAN_DEVICES; i++) {
+		each[i].type = 1;
+		each[i].device = i;
+		each[i].flags = 3;
+	}
+	tell_call(owner, SANITIZER_CU_SET_ACCESS, "cuMemSetAccess", &parameters);
+}
+
+EXPORT void
 san_ipc(int device, int opens, uint64_t address, unsigned char key)
 {
 	unsigned char handle[64];

@@ -45,6 +45,8 @@ void san_copy(int from, uint64_t from_address, int to, uint64_t to_address, uint
 void san_batch(int device, const uint64_t *from, const uint64_t *to, const uint64_t *bytes,
                uint64_t count);
 /* A handle for the memory at ADDRESS is made, or opened there, with 64 bytes of this KEY. */
+/* cuMemSetAccess lets all devices read and write the mapping. */
+void san_access(int owner, uint64_t address, uint64_t bytes);
 void san_ipc(int device, int opens, uint64_t address, unsigned char key);
 void san_run(int device, int stream);
 void san_synchronize(int device, int stream); /* -1: the context */

@@ -44,6 +44,7 @@ static struct {
 	{ "pc_system", 0 },
 	{ "pc_disjoint", 0 },
 	{ "pc_names", 0 },
+	{ "unreached", 0 },
 	{ "count_refuse", 0 },
 	{ "count_lacks", 0 },
 	/* counters */

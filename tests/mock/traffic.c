@@ -62,17 +62,21 @@ launch(int device, int function, int stream)
 	count = 0;
 }
 
+/* How a scenario begins. */
+enum { EARLY, LATE, ALONE };
+
 static void
 set_up(int late)
 {
 	cuInit(0);
 	for (int i = 0; i < devices; i++) {
 		san_context(i);
-		if (!late)
+		if (late != LATE)
 			modules[i] = san_module(i, "kernel");
 	}
-	/* The order of these events is not documented: with LATE, a peer's comes first. */
-	for (int i = 0; i < devices; i++) {
+	/* The order of these events is not documented: with LATE, a peer's comes first. ALONE: no
+	 * device reaches another one. */
+	for (int i = 0; late != ALONE && i < devices; i++) {
 		if (!late)
 			san_allocate(i, buffer(i), BYTES, 0);
 		for (int k = 0; k < devices; k++)
@@ -81,7 +85,7 @@ set_up(int late)
 		if (late)
 			san_allocate(i, buffer(i), BYTES, 0);
 	}
-	for (int i = 0; late && i < devices; i++)
+	for (int i = 0; late == LATE && i < devices; i++)
 		modules[i] = san_module(i, "kernel");
 }
 
@@ -121,6 +125,24 @@ mixed(void)
 		launch(i, 2, 1);
 	}
 	synchronize();
+}
+
+/* One address is mapped to the memory of one device after the other. The sanitizer of CUDA 13.0
+ * tells the allocation only, and not who reaches it. */
+static void
+mapped(void)
+{
+	uint64_t address = BASE + APART * 41;
+	for (int owner = 0; owner < devices; owner++) {
+		san_allocate(owner, address, 4096, 0);
+		san_access(owner, address, 4096);
+		for (int i = 0; i < devices; i++) {
+			elements(STORE, 4, 0x90, address, 64 * (uint64_t)(owner + 1));
+			launch(i, 5, 0);
+		}
+		synchronize();
+		san_free(owner, address, 4096, 0);
+	}
 }
 
 /* Each iteration writes nx - 2 floats to the neighbours on both sides. */
@@ -331,12 +353,12 @@ static const struct {
 	void (*play)(void);
 	int late; /* modules are loaded after peers can be reached */
 } scenarios[] = {
-	{ "ring", ring, 0 },       { "late", ring, 1 },           { "mixed", mixed, 0 },
+	{ "ring", ring, 0 },       { "late", ring, LATE },           { "mixed", mixed, 0 },
 	{ "halo", halo, 0 },       { "transpose", transpose, 0 }, { "pointers", pointers, 0 },
 	{ "reuse", reuse, 0 },     { "copies", copies, 0 },       { "spin", spin, 0 },
 	{ "replays", replays, 0 }, { "unequal", unequal, 0 },     { "idle", idle, 0 },
 	{ "host", host, 0 },       { "import", import, 0 },       { "unload", unload, 0 },
-	{ "unknown", unknown, 0 },
+	{ "unknown", unknown, 0 }, { "mapped", mapped, ALONE },
 };
 
 int

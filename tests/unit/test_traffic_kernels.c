@@ -230,12 +230,16 @@ test_reuse(void **state)
 {
 	struct run run;
 	(void)state;
-	run_full(&run, "reuse 3");
-	for (uint32_t owner = 0; owner < 3; owner++)
-		for (uint32_t i = 0; i < 3; i++)
-			assert_int_equal(transfers(&run, PLUMB_ACCESS_STORE, i, owner, i).bytes,
-			                 i == owner ? 0 : 4 * 64 * (owner + 1));
-	finish(&run);
+	static const char *const programs[] = { "reuse 3", "mapped 3" };
+	for (int program = 0; program < 2; program++) {
+		run_full(&run, programs[program]);
+		for (uint32_t owner = 0; owner < 3; owner++)
+			for (uint32_t i = 0; i < 3; i++)
+				assert_int_equal(
+					transfers(&run, PLUMB_ACCESS_STORE, i, owner, i).bytes,
+					i == owner ? 0 : 4 * 64 * (owner + 1));
+		finish(&run);
+	}
 }
 
 /* Oracle 11: bulk copies count once for a warp, and have blocks of 16 bytes. */

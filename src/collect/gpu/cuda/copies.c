@@ -6,6 +6,9 @@
  * has a note for each copy, and a record takes the first of them that has its bytes. Nodes of
  * graphs keep the note of the call that made them.
  *
+ * Where two devices cannot reach each other, CUPTI has a record of each of them for one copy. The
+ * first one tells the transfer.
+ *
  * Notes are in a ring: a copy whose record comes too late has no objects.
  */
 #include <string.h>
@@ -32,6 +35,7 @@ struct call {
 	_Atomic uint64_t correlation; /* + 1; 0: it is being written */
 	uint64_t first;
 	uint32_t count;
+	_Atomic uint64_t context; /* of its first record, + 1; 0: none came */
 };
 static struct ring {
 	_Atomic uint64_t next;
@@ -268,6 +272,7 @@ plumb_cuda_copy_enter(CUpti_CallbackId id, const CUpti_CallbackData *info)
 	atomic_thread_fence(memory_order_release);
 	call->first = first;
 	call->count = (uint32_t)count;
+	atomic_store_explicit(&call->context, 0, memory_order_relaxed);
 	atomic_store_explicit(&call->correlation, info->correlationId + 1ull, memory_order_release);
 }
 
@@ -306,14 +311,32 @@ plumb_cuda_copies_changed(void)
 
 /* ---- records ---- */
 
+static struct call *
+call_of(const struct plumb_gpu_record *record)
+{
+	struct ring *from = atomic_load_explicit(&ring, memory_order_acquire);
+	struct call *call = from ? &from->calls[record->correlation % CALLS] : NULL;
+	bool held = call && atomic_load_explicit(&call->correlation, memory_order_acquire) ==
+	                            record->correlation + 1;
+	return held ? call : NULL;
+}
+
+/* Is it the other device's record of copies that were told? */
+static bool
+is_second(const struct plumb_gpu_record *record)
+{
+	struct call *call = record->graph_node ? NULL : call_of(record);
+	uint64_t none = 0, own = record->context + 1ull;
+	return call && !atomic_compare_exchange_strong(&call->context, &none, own) && none != own;
+}
+
 /* The note that the record takes: of BYTES, or the only one of its call. */
 static bool
 take_note(const struct plumb_gpu_record *record, struct note *taken)
 {
 	struct ring *from = atomic_load_explicit(&ring, memory_order_acquire);
-	struct call *call = from ? &from->calls[record->correlation % CALLS] : NULL;
-	if (!call || atomic_load_explicit(&call->correlation, memory_order_acquire) !=
-	                     record->correlation + 1)
+	struct call *call = call_of(record);
+	if (!call)
 		return false;
 	uint64_t first = call->first;
 	uint32_t count = call->count;
@@ -393,6 +416,8 @@ plumb_cuda_copy_finished(struct plumb_thread *thread, plumb_id node,
 		.accesses = 1,
 		.bytes = record->bytes,
 	};
+	if (from != to && is_second(record))
+		return;
 	if (record->graph_node)
 		take_node(record->graph_node, &note);
 	else

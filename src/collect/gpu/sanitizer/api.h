@@ -69,7 +69,9 @@ enum { /* in GRAPHS */
        SANITIZER_GRAPH_END = 7,
 };
 enum { /* in DRIVER: as CUPTI's numbers */
+       SANITIZER_CU_PEER_ACCESS = 313,
        SANITIZER_CU_IPC_GET = 328,
+       SANITIZER_CU_SET_ACCESS = 553,
        SANITIZER_CU_IPC_OPEN = 567,
        SANITIZER_CU_MULTICAST_CREATE = 706,
        SANITIZER_CU_COPY_BATCH = 776, /* cuMemcpyBatchAsync, and _ptsz, then _v2 */

@@ -99,6 +99,7 @@ struct plan {
 	unsigned count;
 	const void *data; /* the launch's user data */
 	enum plumb_fate fate;
+	bool late; /* its code is to be patched for the next launch */
 };
 
 static void
@@ -199,8 +200,12 @@ plan_single(const struct sanitizer_launch_data *data, plumb_id node,
 	struct plan plan = { .fate = PLUMB_FATE_ATTRIBUTED };
 	struct plumb_sanitizer_context *context =
 		plumb_sanitizer_context_of(data->context, (uint32_t)data->device);
-	if (!context || !context->reaches)
-		return (struct plan){ .fate = PLUMB_FATE_RECEIVED };
+	if (!context || !context->reaches) {
+		/* A context that came later: patching now may not change this launch. */
+		bool late = context && plumb_sanitizer_device_reaches((uint32_t)data->device);
+		return (struct plan){ .fate = late ? PLUMB_FATE_NOT_PATCHED : PLUMB_FATE_RECEIVED,
+			              .late = late };
+	}
 	*function = plumb_sanitizer_function_of(data);
 	if (!*function)
 		return (struct plan){ .fate = PLUMB_FATE_NOT_PATCHED };
@@ -263,6 +268,8 @@ plumb_sanitizer_launching(const struct sanitizer_launch_data *data)
 		if (fresh && function)
 			plumb_sanitizer_locate(function);
 	}
+	if (plumb_unlikely(plan.late))
+		plumb_sanitizer_reaches(data->context);
 	if (!thread || plan.fate != PLUMB_FATE_RECEIVED) {
 		plumb_sanitizer_push(plan.pushes, plan.count, data->stream_handle);
 		bind(data, plan.data);

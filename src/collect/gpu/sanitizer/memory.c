@@ -168,13 +168,31 @@ plumb_sanitizer_freed(const struct sanitizer_memory_data *data, bool host)
 	plumb_leave(thread);
 }
 
+/* Contexts of the device may reach memory of another one: those that are there, and later ones. */
+static _Atomic uint64_t reachers; /* bits of ordinals */
+
+static void
+device_reaches(uint32_t ordinal)
+{
+	if (ordinal < 64)
+		atomic_fetch_or(&reachers, 1ull << ordinal);
+	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
+		if (plumb_sanitizer_contexts[i].live &&
+		    (plumb_sanitizer_contexts[i].ordinal == ordinal ||
+		     plumb_sanitizer_contexts[i].ordinal == UINT32_MAX)) /* not known yet */
+			plumb_sanitizer_reaches(plumb_sanitizer_contexts[i].handle);
+}
+
+bool
+plumb_sanitizer_device_reaches(uint32_t ordinal)
+{
+	return ordinal < 64 && atomic_load_explicit(&reachers, memory_order_relaxed) >> ordinal & 1;
+}
+
 void
 plumb_sanitizer_pool_reached(const struct sanitizer_pool_data *data)
 {
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].ordinal == (uint32_t)data->peer)
-			plumb_sanitizer_reaches(plumb_sanitizer_contexts[i].handle);
+	device_reaches((uint32_t)data->peer);
 }
 
 /* ---- copies ---- */
@@ -253,6 +271,14 @@ struct batch {
 	const size_t *bytes;
 	size_t count;
 };
+struct set_access {
+	uint64_t address;
+	size_t bytes;
+	const struct {
+		int type, device, flags; /* a CUmemAccessDesc; type 1: a device */
+	} *each;
+	size_t count;
+};
 struct ipc_get {
 	const void *handle;
 	uint64_t address;
@@ -282,6 +308,18 @@ copied_batch(const struct batch *batch, sanitizer_context context)
 	plumb_leave(thread);
 }
 
+/* Mapped memory is told as allocated on its own device only: cuMemSetAccess says who reaches it. */
+static void
+set_access(const struct set_access *call)
+{
+	struct plumb_object_place place = { .kind = 0 };
+	plumb_allocation_at(call->address, &place);
+	for (size_t i = 0; call->each && i < call->count; i++)
+		if (call->each[i].type == 1 && call->each[i].flags &&
+		    (!place.kind || place.ordinal != (uint32_t)call->each[i].device))
+			device_reaches((uint32_t)call->each[i].device);
+}
+
 void
 plumb_sanitizer_call(uint32_t id, const struct sanitizer_call_data *data)
 {
@@ -292,6 +330,12 @@ plumb_sanitizer_call(uint32_t id, const struct sanitizer_call_data *data)
 		return;
 	plumb_sanitizer_settle_memory();
 	switch (id) {
+	case SANITIZER_CU_PEER_ACCESS:
+		plumb_sanitizer_reaches(data->context);
+		break;
+	case SANITIZER_CU_SET_ACCESS:
+		set_access(data->parameters);
+		break;
 	case SANITIZER_CU_IPC_GET:
 		if (get->handle)
 			plumb_object_shared(get->address, key_of(get->handle, 64));

@@ -183,6 +183,8 @@ void plumb_sanitizer_module_loaded(const struct sanitizer_module_data *data);
 void plumb_sanitizer_module_unloading(const struct sanitizer_module_data *data);
 /* The context reaches another device's memory from now on: its modules are patched. */
 void plumb_sanitizer_reaches(sanitizer_context handle);
+/* May contexts of this device, even later ones, reach memory of another one? */
+bool plumb_sanitizer_device_reaches(uint32_t ordinal);
 /* With the lock. NULL: there is no room. */
 struct plumb_sanitizer_function *plumb_sanitizer_function_of(const struct sanitizer_launch_data *);
 /* Finds where the function is; its code is known from then on. Without the lock. */
