@@ -353,7 +353,7 @@ static const struct {
 	void (*play)(void);
 	int late; /* modules are loaded after peers can be reached */
 } scenarios[] = {
-	{ "ring", ring, 0 },       { "late", ring, LATE },           { "mixed", mixed, 0 },
+	{ "ring", ring, 0 },       { "late", ring, LATE },        { "mixed", mixed, 0 },
 	{ "halo", halo, 0 },       { "transpose", transpose, 0 }, { "pointers", pointers, 0 },
 	{ "reuse", reuse, 0 },     { "copies", copies, 0 },       { "spin", spin, 0 },
 	{ "replays", replays, 0 }, { "unequal", unequal, 0 },     { "idle", idle, 0 },

@@ -94,7 +94,7 @@ counted(const struct device *device, uint32_t id, uint32_t kind, uint32_t width,
 		if (slot->tag && slot->id == id && slot->kind == kind && slot->width == width)
 			sum += what == ACCESSES ? slot->accesses
 			       : what == WARPS  ? slot->warps
-			                        : slot->bytes;
+			                        : plumb_counting_bytes(slot);
 	}
 	return sum;
 }
@@ -218,9 +218,9 @@ test_any(void **state)
 			uint64_t bytes = 16 * (1 + any(64));
 			bool own = any(3) == 0;
 			at += any(2) ? 0 : 256 * any(4);
-			if (own && !device->counting.bytes0) {
-				device->counting.start0 = at;
-				device->counting.bytes0 = bytes;
+			if (own && !device->counting.windows[0].bytes) {
+				device->counting.windows[0].start = at;
+				device->counting.windows[0].bytes = bytes;
 			}
 			add(device, at, bytes, own ? PLUMB_COUNTING_NONE : i, (uint32_t)any(6));
 			at += bytes;

@@ -542,8 +542,9 @@ main(void)
 		cmocka_unit_test(test_host),      cmocka_unit_test(test_import),
 		cmocka_unit_test(test_unload),    cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_choice),    cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_sampled),   cmocka_unit_test(test_sampled_without_waiting),   cmocka_unit_test(test_seed),
-		cmocka_unit_test(test_refused),   cmocka_unit_test(test_tensor),
+		cmocka_unit_test(test_sampled),   cmocka_unit_test(test_sampled_without_waiting),
+		cmocka_unit_test(test_seed),      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_tensor),
 	};
 	ssize_t length = readlink("/proc/self/exe", build, sizeof build - 1);
 	if (length <= 0)

@@ -75,8 +75,8 @@ struct plumb_counting_slot {
 	plumb_u64 tag; /* 0: free */
 	plumb_u64 pc;
 	plumb_u32 id, site;
-	plumb_u32 kind, width;
-	plumb_u64 accesses, warps, bytes;
+	plumb_u32 kind, width;            /* width 0: of bulk copies, which differ */
+	plumb_u64 accesses, warps, bytes; /* bytes: of bulk copies; see plumb_counting_bytes */
 };
 
 /* Of a context; never reset. */
@@ -84,9 +84,14 @@ struct plumb_counting_drops {
 	plumb_u64 accesses, bytes;
 };
 
+/* Memory of the device's own, of which nothing is counted. BYTES 0: none. */
+struct plumb_counting_window {
+	plumb_u64 start, bytes;
+};
+#define PLUMB_COUNTING_WINDOWS 4 /* the largest first */
+
 struct plumb_counting {
-	/* The device's two largest windows, of which nothing is counted: START, BYTES. */
-	plumb_u64 start0, bytes0, start1, bytes1;
+	struct plumb_counting_window windows[PLUMB_COUNTING_WINDOWS];
 	const plumb_u64 *starts; /* ascending; the first is 0 */
 	const struct plumb_counting_range *ranges;
 	struct plumb_counting_slot *slots;
@@ -158,21 +163,23 @@ plumb_counting_take(plumb_u64 *place, plumb_u64 tag)
 #define PLUMB_PEEK(place) __atomic_load_n(place, __ATOMIC_RELAXED)
 #endif
 
-/* Is it in a window of the device's own? Without an own window, BYTES is 0. */
+/* Is it in a window of the device's own? */
 PLUMB_COUNTING int
 plumb_counting_is_own(const struct plumb_counting *counting, plumb_u64 address)
 {
-#ifdef __CUDACC__ /* in one load each */
-	plumb_u64 start, bytes;
-	asm("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(start), "=l"(bytes) : "l"(&counting->start0));
-	if (address - start < bytes)
-		return 1;
-	asm("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(start), "=l"(bytes) : "l"(&counting->start1));
-	return address - start < bytes;
+	PLUMB_ROLLED
+	for (int i = 0; i < PLUMB_COUNTING_WINDOWS; i++) {
+		const struct plumb_counting_window *window = &counting->windows[i];
+#ifdef __CUDACC__ /* in one load */
+		plumb_u64 start, bytes;
+		asm("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(start), "=l"(bytes) : "l"(window));
 #else
-	return address - counting->start0 < counting->bytes0 ||
-	       address - counting->start1 < counting->bytes1;
+		plumb_u64 start = window->start, bytes = window->bytes;
 #endif
+		if (address - start < bytes)
+			return 1;
+	}
+	return 0;
 }
 
 /* The last range that begins at or before ADDRESS. */
@@ -208,6 +215,12 @@ plumb_counting_tag(plumb_u64 pc, plumb_u32 id, plumb_u32 site, plumb_u32 kind, p
 	return tag ? tag : 1;
 }
 
+PLUMB_COUNTING plumb_u64
+plumb_counting_bytes(const struct plumb_counting_slot *slot)
+{
+	return slot->width ? slot->accesses * slot->width : slot->bytes;
+}
+
 /* LANES lanes accessed WIDTH bytes each; or together BYTES, by one instruction. */
 PLUMB_COUNTING void
 plumb_counting_add(const struct plumb_counting *counting, plumb_u64 pc, plumb_u32 id,
@@ -230,7 +243,8 @@ plumb_counting_add(const struct plumb_counting *counting, plumb_u64 pc, plumb_u3
 		if (found == tag) {
 			PLUMB_ADD(&slot->accesses, lanes);
 			PLUMB_ADD(&slot->warps, 1);
-			PLUMB_ADD(&slot->bytes, bytes);
+			if (!width) /* an atomic operation less for all others */
+				PLUMB_ADD(&slot->bytes, bytes);
 			return;
 		}
 	}
@@ -258,18 +272,33 @@ plumb_counting_touch(const struct plumb_counting *counting,
 	}
 }
 
-/* Bins and granules of the lanes INSIDE the range from START on. */
+/* Bins and granules of those of the ACTIVE lanes that are INSIDE the range from START on. */
 PLUMB_COUNTING void
 plumb_counting_where(const struct plumb_counting *counting,
                      const struct plumb_counting_range *range, plumb_u64 start,
-                     plumb_warp_addresses lanes, plumb_u32 inside, plumb_u32 kind, plumb_u32 width)
+                     plumb_warp_addresses lanes, plumb_u32 active, plumb_u32 inside, plumb_u32 kind,
+                     plumb_u32 width)
 {
 	plumb_u64 *bins =
 		&counting->bins[range->bins + plumb_counting_group(kind) * range->bin_count];
+	/* Mostly all lanes are in one bin: then one of them adds for all. */
+	plumb_u64 first = PLUMB_LANES_ADDRESS(active, lanes, PLUMB_FIRST(inside)) - start;
+	plumb_u32 bin = (plumb_u32)(first >> range->bin_shift);
+	plumb_u32 together =
+		inside &
+		PLUMB_LANES_BALLOT(active, lanes, address,
+	                           (plumb_u32)((address - start) >> range->bin_shift) == bin);
+	PLUMB_LANES_ONE(together)
+	{
+		PLUMB_ADD(&bins[bin], PLUMB_POPULATION(together));
+	}
+	PLUMB_LANES_EACH(inside & ~together, lanes, address)
+	{
+		PLUMB_ADD(&bins[(address - start) >> range->bin_shift], 1);
+	}
 	PLUMB_LANES_EACH(inside, lanes, address)
 	{
 		plumb_u64 offset = address - start, left = range->end - address;
-		PLUMB_ADD(&bins[offset >> range->bin_shift], 1);
 		plumb_counting_touch(counting, range, offset, width < left ? width : left);
 	}
 }
@@ -310,7 +339,8 @@ plumb_counting_warp(const struct plumb_counting *counting, plumb_u64 pc, plumb_w
 			                   (plumb_u64)number * width);
 		}
 		if (known && range->bins != PLUMB_COUNTING_NONE)
-			plumb_counting_where(counting, range, start, lanes, inside, kind, width);
+			plumb_counting_where(counting, range, start, lanes, active, inside, kind,
+			                     width);
 	}
 }
 

@@ -57,8 +57,8 @@ site_of(struct plumb_sanitizer_function *function, plumb_id node)
 /* ---- units ---- */
 
 /* A bank for a unit that begins on STREAM: a free one, or one whose units have ended. Units that
- * share a bank are one unit in the error, which is then stated as larger than it is; their sum stays
- * unbiased. -1: all are in use. */
+ * share a bank are one unit in the error, which is then stated as larger than it is. Their sum
+ * stays unbiased. -1: all are in use. */
 static int
 take_bank(struct plumb_sanitizer_context *context, sanitizer_stream stream)
 {
@@ -366,7 +366,8 @@ static enum plumb_fate
 plan_node(struct plumb_sanitizer_context *context, struct plumb_sanitizer_function *function,
           plumb_id node, struct plan *plan)
 {
-	struct plumb_counting counting = { .bytes0 = UINT64_MAX }; /* all is the device's own */
+	/* All is the device's own. */
+	struct plumb_counting counting = { .windows = { { 0, UINT64_MAX } } };
 	enum plumb_fate fate = graph.counted ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NOT_DRAWN;
 	if (function->fixed == UINT32_MAX) {
 		if (context->fixed_used == PLUMB_FIXED)

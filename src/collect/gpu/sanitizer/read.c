@@ -100,8 +100,8 @@ tell_slot(struct plumb_sanitizer_context *context, struct plumb_thread *thread,
 		.width = slot->width,
 		.accesses = plumb_estimate(slot->accesses, rate),
 		.warps = plumb_estimate(slot->warps, rate),
-		.bytes = plumb_estimate(slot->bytes, rate),
-		.variance = plumb_estimate_variance(slot->bytes, rate),
+		.bytes = plumb_estimate(plumb_counting_bytes(slot), rate),
+		.variance = plumb_estimate_variance(plumb_counting_bytes(slot), rate),
 	};
 	uint32_t owner = record && record->kind != PLUMB_OBJECT_MANAGED ? record->ordinal
 	                                                                : PLUMB_HOST_ORDINAL;

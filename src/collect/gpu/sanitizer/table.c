@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table that the patches of a context search: what is allocated, ascending by address. The
- * device's own memory is put together over gaps, and its two largest stretches become the windows
+ * device's own memory is put together over gaps, and its largest stretches become the windows
  * that a patch leaves at once. So a change of the device's own memory mostly leaves the table as it
  * was.
  */
@@ -138,24 +138,21 @@ list_all(struct plumb_sanitizer_context *context, uint64_t *epoch)
 	}
 }
 
-/* The two largest stretches of the device's own. */
+/* The largest stretches of the device's own. */
 static void
 choose_windows(struct plumb_counting *head)
 {
-	head->start0 = head->start1 = head->bytes0 = head->bytes1 = 0;
+	memset(head->windows, 0, sizeof head->windows);
 	for (uint32_t i = 1; i < count; i++) {
-		uint64_t bytes = ranges[i].end - starts[i];
+		struct plumb_counting_window window = { starts[i], ranges[i].end - starts[i] };
 		if (ranges[i].id != PLUMB_COUNTING_NONE)
 			continue;
-		if (bytes > head->bytes0) {
-			head->start1 = head->start0;
-			head->bytes1 = head->bytes0;
-			head->start0 = starts[i];
-			head->bytes0 = bytes;
-		} else if (bytes > head->bytes1) {
-			head->start1 = starts[i];
-			head->bytes1 = bytes;
-		}
+		for (int w = 0; w < PLUMB_COUNTING_WINDOWS; w++)
+			if (window.bytes > head->windows[w].bytes) {
+				struct plumb_counting_window smaller = head->windows[w];
+				head->windows[w] = window;
+				window = smaller;
+			}
 	}
 }
 
