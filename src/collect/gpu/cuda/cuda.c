@@ -53,9 +53,12 @@ read_knob(const char *name, long otherwise)
 static void
 read_knobs(void)
 {
+	bool counts = plumb_collector_options()->counters[0]; /* see counters.c */
 	plumb_cuda_knobs = (struct plumb_cuda_knobs){
-		.buffer_bytes = (size_t)read_knob("PLUMB_CUPTI_BUFFER_BYTES", 1 << 20),
-		.buffers = (unsigned)read_knob("PLUMB_CUPTI_BUFFERS", 32),
+		.buffer_bytes =
+			(size_t)read_knob("PLUMB_CUPTI_BUFFER_BYTES", counts ? 16384 : 1 << 20),
+		.buffers = (unsigned)read_knob("PLUMB_CUPTI_BUFFERS",
+		                               counts ? PLUMB_CUDA_COUNTING_BUFFERS : 32),
 		.ring_log2 = (unsigned)read_knob("PLUMB_CUPTI_RING_LOG2", 18),
 		.kinds = (unsigned)read_knob("PLUMB_CUPTI_KINDS", 63),
 		.callbacks = read_knob("PLUMB_CUPTI_CALLBACKS", 1) != 0,

@@ -319,9 +319,11 @@ unsigned long long plumb_libraries_added(void);
 
 /* What can be tuned, by environment variables PLUMB_CUPTI_… that only benchmarks set. -1 leaves a
  * setting as CUPTI has it. */
+#define PLUMB_CUDA_COUNTING_BUFFERS 4096u
 struct plumb_cuda_knobs {
-	size_t buffer_bytes; /* BUFFER_BYTES (1 MiB): of one buffer of records */
-	unsigned buffers;   /* BUFFERS (32): at most so many; each thread that launches fills one */
+	size_t buffer_bytes; /* BUFFER_BYTES (1 MiB; with --counters 16 KiB): of one of records */
+	unsigned buffers;   /* BUFFERS (32; with --counters 4096): at most so many; each thread that
+	                       launches fills one, and each counted launch takes one */
 	unsigned ring_log2; /* RING_LOG2 (18): launches that may wait for their record */
 	unsigned kinds;     /* KINDS (63): 1 kernels, 2 copies, 4 peer copies, 8 sets; of traces
 	                       16 synchronisations, 32 events */
