@@ -21,6 +21,8 @@ ENTRY_POINTS = {
          "cuptiActivityRegisterTimestampCallback", "cuptiActivityEnable", "cuptiActivityDisable",
          "cuptiActivityFlushAll", "cuptiFinalize"],
         "the program's own profiler takes and leaves CUPTI's slot"),
+    **dict.fromkeys(["nvshmem_malloc", "nvshmem_calloc", "nvshmem_align", "nvshmem_free"],
+                    "NVSHMEM allocates memory that other processes reach"),
     **dict.fromkeys(["plumb_start", "plumb_stop", "plumb_is_recording"],
                     "the program turns recording on and off"),
     **dict.fromkeys(["plumb_session_begin", "plumb_session_end"],

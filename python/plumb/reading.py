@@ -26,7 +26,7 @@ NEWEST_SCHEMA = 6
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
-    "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_processes", "devices",
+    "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_links", "device_processes", "devices",
     "environment", "findings", "frames", "ledger", "level_values", "levels", "memory", "memory_series", "metrics", "object_bins",
     "object_ranges", "objects", "origins", "processes", "run", "series", "span_chunks", "tracks", "transfers", "variants", "waits",
     "windows", "window_stretches", "window_values", "window_variants", "window_devices"))
@@ -331,6 +331,12 @@ class Profile:
         objects, or None), code_function, offset, width, accesses, warps, bytes, error_bytes. Empty for a file
         without them."""
         return self._rows("transfers", Row) if self._has_table("transfers") else []
+
+    @property
+    def device_links(self) -> list[Row]:
+        """What links GPUs with each other and with the host (`plumb run --traffic`): rows with uuid, peer_uuid (None: the
+        host), kind, path, links, generation, bytes_per_second, peer_access (None: unknown). Empty for a file without them."""
+        return self._rows("device_links", Row) if self._has_table("device_links") else []
 
     @property
     def tracks(self) -> list[Track]:

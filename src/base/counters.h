@@ -58,5 +58,8 @@ bool plumb_counter_listed(const char **at, const char **name, size_t *length);
 #define PLUMB_COUNTERS_TERMS_MOST 128u /* metrics of their expressions */
 #define PLUMB_COUNTERS_KERNELS_MOST 256u
 #define PLUMB_COUNTERS_KERNELS_DEFAULT 20
+/* Of a kernel at a context, the first launch, the second, the fourth, … up to this one. */
+#define PLUMB_COUNTERS_LAUNCHES_MOST (1u << 20)
+#define PLUMB_COUNTERS_LAUNCHES_DEFAULT 8
 
 #endif

@@ -39,6 +39,8 @@ plumb_traffic_parse(const char *text, enum plumb_traffic_mode *mode, double *rat
 const char *const plumb_access_kind_names[PLUMB_ACCESS_KIND_COUNT] = { PLUMB_ACCESS_KINDS(X) };
 const char *const plumb_route_names[PLUMB_ROUTE_COUNT] = { PLUMB_ROUTES(X) };
 const char *const plumb_object_kind_names[PLUMB_OBJECT_KIND_COUNT] = { PLUMB_OBJECT_KINDS(X) };
+const char *const plumb_link_kind_names[PLUMB_LINK_KIND_COUNT] = { PLUMB_LINK_KINDS(X) };
+const char *const plumb_link_path_names[PLUMB_LINK_PATH_COUNT] = { PLUMB_LINK_PATHS(X) };
 #undef X
 
 const char *const plumb_frame_kind_names[PLUMB_FRAME_KIND_COUNT] = {

@@ -273,6 +273,8 @@ enum plumb_traffic_mode {
 		PLUMB_TRAFFIC_MODE_COUNT
 };
 extern const char *const plumb_traffic_mode_names[PLUMB_TRAFFIC_MODE_COUNT]; /* [0] is NULL */
+/* The key of the environment that says how it was looked at: "calls", "sampled:0.1". */
+#define PLUMB_TRAFFIC_MODE "traffic.mode"
 /* "calls", "full" or "sampled:RATE", 0 < RATE ≤ 1 (*RATE is 1 for the others). False: TEXT is none
  * of them, and nothing is set. */
 bool plumb_traffic_parse(const char *text, enum plumb_traffic_mode *mode, double *rate);
@@ -314,6 +316,35 @@ enum plumb_route {
 		PLUMB_ROUTE_COUNT
 };
 
+/* What links two GPUs, or a GPU and the host. X(identifier, number, name) */
+#define PLUMB_LINK_KINDS(X)                                                                        \
+	X(NVLINK, 1, "NVLink") /* from one to the other, or it is not known through what */        \
+	X(NVSWITCH, 2,                                                                             \
+	  "NVSwitch") /* NVLinks to switches, which each GPU shares with all others */             \
+	X(PCIE, 3, "PCIe")                                                                         \
+	X(C2C, 4, "C2C") /* between a GPU and the host's processor, on one board */
+enum plumb_link_kind {
+#define X(id, number, name) PLUMB_LINK_##id = number,
+	PLUMB_LINK_KINDS(X)
+#undef X
+		PLUMB_LINK_KIND_COUNT
+};
+
+/* What lies between two GPUs that PCIe links. X(identifier, number, name) */
+#define PLUMB_LINK_PATHS(X)                                                                        \
+	X(BOARD, 1, "the same board")                                                              \
+	X(SWITCH, 2, "one PCIe switch")                                                            \
+	X(SWITCHES, 3, "several PCIe switches")                                                    \
+	X(HOST_BRIDGE, 4, "the host bridge")                                                       \
+	X(NODE, 5, "host bridges of one NUMA node")                                                \
+	X(SYSTEM, 6, "the link between NUMA nodes")
+enum plumb_link_path {
+#define X(id, number, name) PLUMB_LINK_PATH_##id = number,
+	PLUMB_LINK_PATHS(X)
+#undef X
+		PLUMB_LINK_PATH_COUNT
+};
+
 /* What an object is. X(identifier, number, name) */
 #define PLUMB_OBJECT_KINDS(X)                                                                      \
 	X(DEVICE, 1, "device memory")                                                              \
@@ -336,6 +367,8 @@ enum plumb_object_kind {
 extern const char *const plumb_access_kind_names[PLUMB_ACCESS_KIND_COUNT];
 extern const char *const plumb_route_names[PLUMB_ROUTE_COUNT];
 extern const char *const plumb_object_kind_names[PLUMB_OBJECT_KIND_COUNT];
+extern const char *const plumb_link_kind_names[PLUMB_LINK_KIND_COUNT];
+extern const char *const plumb_link_path_names[PLUMB_LINK_PATH_COUNT];
 
 /* The ledger: for every source, what was received, attributed, dropped, and why. A source is
  * a stream of things that plumb must not lose in silence.

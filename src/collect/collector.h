@@ -50,10 +50,12 @@
 #define PLUMB_ENV_STALLS "PLUMB_STALLS"         /* samples of stalls, period 2^n cycles; 0: none */
 #define PLUMB_ENV_COUNTERS "PLUMB_COUNTERS"     /* names of hardware counters of kernels */
 #define PLUMB_ENV_COUNTERS_KERNELS "PLUMB_COUNTERS_KERNELS" /* hashes of kernels' names */
+#define PLUMB_ENV_COUNTERS_LAUNCHES "PLUMB_COUNTERS_LAUNCHES"
 #define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
 #define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC"         /* as plumb_traffic_parse takes it; unset: none */
 #define PLUMB_ENV_TRAFFIC_KERNELS "PLUMB_TRAFFIC_KERNELS" /* an extended regular expression */
 #define PLUMB_ENV_TRAFFIC_OBJECTS "PLUMB_TRAFFIC_OBJECTS" /* likewise */
+#define PLUMB_ENV_TRAFFIC_OWN "PLUMB_TRAFFIC_OWN"         /* "1": also accesses to own memory */
 #define PLUMB_ENV_TRACE "PLUMB_TRACE"     /* "all", "50" (iterations) or "20s": keep spans */
 #define PLUMB_ENV_COMMAND "PLUMB_COMMAND" /* "0": command lines are not recorded */
 #define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW"   /* "none", "all" or an extended regular expression */
@@ -180,6 +182,7 @@ struct plumb_collector_options {
 	enum plumb_stalls_mode stalls_mode;
 	enum plumb_traffic_mode traffic; /* 0: none */
 	double traffic_rate;             /* of PLUMB_TRAFFIC_SAMPLED */
+	bool traffic_own; /* --traffic also looks at accesses of a device to its own memory */
 	bool memory, shapes;
 	bool paused;
 	bool no_memo; /* walk every native stack; for measuring and tests */
@@ -191,6 +194,7 @@ struct plumb_collector_options {
 	char traffic_kernels[256], traffic_objects[256]; /* "" all */
 	char counters[1024];                             /* names, separated by commas; "" none */
 	char counters_kernels[4608];                     /* hashes of names; "" all */
+	unsigned counters_launches; /* of a kernel at a context, the last one that is counted */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
 /* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no

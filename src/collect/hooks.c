@@ -30,6 +30,9 @@ plumb_dlsym_hook(void *library, const char *name)
 	} else if (name[0] == 'c' && !strncmp(name, "cupti", 5)) {
 		if (plumb_real_dlsym(library, name)) /* only what the library does have */
 			answer.result = plumb_cuda_interpose(name);
+	} else if (name[0] == 'n' && !strncmp(name, "nvshmem_", 8)) {
+		if (plumb_real_dlsym(library, name))
+			answer.result = plumb_nvshmem_interpose(name);
 	} else if (name[0] == 'c' && plumb_unlikely(plumb_count_answer != NULL)) {
 		answer.result = plumb_count_answer(library, name);
 	}

@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/counters.h"
 #include "base/rank.h"
 #include "base/secret.h"
 #include "collect/clock.h"
@@ -303,6 +304,9 @@ make_region(void)
 	write_clock(&process_arena);
 	if (options.traffic)
 		plumb_comm_describe_plugin(&process_arena);
+	if (options.traffic == PLUMB_TRAFFIC_CALLS) /* the others: once their tool works */
+		plumb_arena_environment(&process_arena, PLUMB_TRAFFIC_MODE,
+		                        plumb_traffic_mode_names[options.traffic]);
 	plumb_framework_describe_python(&process_arena);
 	if (plumb_gpu_inherited())
 		plumb_arena_environment(
@@ -484,6 +488,7 @@ load_options(void)
 	const char *traffic = getenv(PLUMB_ENV_TRAFFIC);
 	if (!traffic || !plumb_traffic_parse(traffic, &options.traffic, &options.traffic_rate))
 		options.traffic = 0;
+	options.traffic_own = number_from(PLUMB_ENV_TRAFFIC_OWN, 0) != 0;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
 	options.no_memo = number_from(PLUMB_ENV_MEMO, 1) == 0;
@@ -499,6 +504,8 @@ load_options(void)
 	text_from(PLUMB_ENV_COUNTERS, options.counters, sizeof options.counters);
 	text_from(PLUMB_ENV_COUNTERS_KERNELS, options.counters_kernels,
 	          sizeof options.counters_kernels);
+	options.counters_launches =
+		(unsigned)number_from(PLUMB_ENV_COUNTERS_LAUNCHES, PLUMB_COUNTERS_LAUNCHES_DEFAULT);
 	text_from(PLUMB_ENV_TRAFFIC_OBJECTS, options.traffic_objects,
 	          sizeof options.traffic_objects);
 	strcpy(options.folder, folder);

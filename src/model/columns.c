@@ -9,7 +9,7 @@ static const char *const origin_reasons[] = {
 };
 static const char *const window_kinds[] = { NULL, "startup", "loop", "rest", "part" };
 static const char *const cost_scopes[] = { NULL, "run", "step" };
-static const char *const levels[] = { NULL, "M", "M/L", "M/L/G", "serialised" };
+static const char *const levels[] = { NULL, "M", "M/L", "M/L/G", "serialised", "M/L/G/C" };
 static const char *const level_bounds[] = { NULL, "launches", "loop", "run" };
 static const char *const severities[] = { NULL, "note", "warning", "serious" };
 
@@ -493,6 +493,19 @@ static const struct plumb_row_column transfers_columns[] = {
 	{ CELL("warps", INT, warps) },
 	{ CELL("bytes", AMOUNT, bytes) },
 	{ CELL("error_bytes", REAL, error_bytes) },
+};
+#undef ROW
+
+#define ROW struct plumb_device_link
+static const struct plumb_row_column device_links_columns[] = {
+	{ CELL("uuid", TEXT, uuid), .key = true, .order = 1 },
+	{ CELL("peer_uuid", TEXT, peer), .key = true, .order = 2 },
+	{ WORD("kind", kind, plumb_link_kind_names) },
+	{ CELL("path", TEXT, path) },
+	{ CELL("links", INT, links) },
+	{ CELL("generation", INT, generation) },
+	{ CELL("bytes_per_second", INT, bytes_per_second) },
+	{ CELL("peer_access", INT, peer_access) },
 };
 #undef ROW
 

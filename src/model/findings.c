@@ -4,6 +4,8 @@
 
 #include "base/pool.h"
 #include "base/utf8.h"
+#include "model/metric.h"
+#include "model/row_merge.h"
 #include "model/rows.h"
 
 #define TEXTS 6
@@ -41,31 +43,35 @@ keep_text(struct plumb_pool *pool, const char *text)
 	return copy;
 }
 
+/* A string more, the text copied; PLUMB_NONE: no memory. */
+static uint32_t
+add_text(struct plumb_profile *profile, const char *text)
+{
+	const char **grown =
+		realloc(profile->strings, (profile->strings_count + 1ul) * sizeof *grown);
+
+	if (!grown)
+		return PLUMB_NONE;
+	profile->strings = grown;
+	if (!profile->storage)
+		profile->storage = plumb_pool_new();
+	grown[profile->strings_count] = profile->storage ? keep_text(profile->storage, text) : NULL;
+	return grown[profile->strings_count] ? profile->strings_count++ : PLUMB_NONE;
+}
+
 int
 plumb_profile_set_cost(struct plumb_profile *profile, const struct plumb_cost *cost,
                        const char *why, struct plumb_error *error)
 {
 	struct plumb_cost *row = malloc(sizeof *row);
-	const char **grown, *text = NULL;
+	uint32_t text = row && why ? add_text(profile, why) : PLUMB_NONE;
 
-	if (row)
-		*row = *cost;
-	if (row && why && !profile->storage)
-		profile->storage = plumb_pool_new();
-	if (row && why && profile->storage)
-		text = keep_text(profile->storage, why);
-	grown = text ? realloc(profile->strings, (profile->strings_count + 1u) * sizeof *grown)
-	             : NULL;
-	if (!row || (why && !grown)) {
+	if (!row || (why && text == PLUMB_NONE)) {
 		free(row);
 		return plumb_fail_memory(error, "for the cost");
 	}
-	row->why = PLUMB_NONE;
-	if (why) {
-		grown[profile->strings_count] = text;
-		profile->strings = grown;
-		row->why = profile->strings_count++;
-	}
+	*row = *cost;
+	row->why = text;
 	free(profile->costs);
 	profile->costs = row;
 	profile->costs_count = profile->costs_room = 1;
@@ -112,6 +118,46 @@ plumb_profile_set_levels(struct plumb_profile *profile, const struct plumb_level
 	return plumb_row_order(profile, &plumb_row_tables[PLUMB_TABLE_LEVEL_VALUES])
 	               ? plumb_fail_memory(error, "for the levels")
 	               : 0;
+}
+
+/* The number of the metric NAME, made if missing; 0: it cannot be. */
+static uint32_t
+metric_of(struct plumb_profile *profile, const char *name, const char *unit)
+{
+	uint32_t number = plumb_profile_metric_find(profile, name);
+	struct plumb_user_metric metric, *added;
+
+	if (number)
+		return number;
+	metric = (struct plumb_user_metric){ .name = add_text(profile, name),
+		                             .unit = unit ? add_text(profile, unit) : PLUMB_NONE };
+	if (metric.name == PLUMB_NONE || (unit && metric.unit == PLUMB_NONE) ||
+	    profile->user_metrics_count >= PLUMB_USER_METRICS_MOST)
+		return 0;
+	added = plumb_profile_add_metric(profile);
+	if (!added)
+		return 0;
+	*added = metric;
+	return PLUMB_METRIC_USER + profile->user_metrics_count - 1;
+}
+
+int
+plumb_profile_add_counts(struct plumb_profile *profile, const struct plumb_profile_count *counts,
+                         uint32_t count, struct plumb_error *error)
+{
+	const struct plumb_row_table *table = &plumb_row_tables[PLUMB_TABLE_VALUES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t metric = metric_of(profile, counts[i].name, counts[i].unit);
+		struct plumb_value *value = metric ? plumb_row_add(profile, table) : NULL;
+
+		if (!value)
+			return plumb_fail_memory(error, "for the counters");
+		*value = counts[i].value;
+		value->metric = metric;
+		value->ends = (struct plumb_ends){ 0 };
+	}
+	return plumb_row_merge(profile, table) ? plumb_fail_memory(error, "for the counters") : 0;
 }
 
 int

@@ -446,6 +446,19 @@ struct plumb_transfer_row {
 	double error_bytes;
 };
 
+/* What links two GPUs of a machine, or a GPU and its host, one row for each pair. GPUs are named by
+ * their UUID, because ranks' profiles know only their own devices: joined, they have all. */
+struct plumb_device_link {
+	uint32_t uuid;            /* string, as of a device */
+	uint32_t peer;            /* likewise, and greater; PLUMB_NONE: the host */
+	uint32_t kind;            /* enum plumb_link_kind */
+	uint32_t path;            /* string: a name of enum plumb_link_path, or PLUMB_NONE */
+	int64_t links;            /* active NVLinks; of PCIe: lanes. PLUMB_UNKNOWN */
+	int64_t generation;       /* of PCIe; PLUMB_UNKNOWN */
+	int64_t bytes_per_second; /* of all together, in one direction; PLUMB_UNKNOWN */
+	int64_t peer_access;      /* 1: they can reach each other's memory. PLUMB_UNKNOWN */
+};
+
 /* A stretch of the run or several alike, of one process: start-up, a loop, or the rest. */
 enum plumb_window_kind {
 	PLUMB_WINDOW_ALL = 0, /* no row of its own: it is the profile */
@@ -512,6 +525,7 @@ enum plumb_level_kind {
 	PLUMB_LEVEL_ML = 2,         /* M/L: modules and operators, too */
 	PLUMB_LEVEL_MLG = 3,        /* M/L/G: GPU work, and all layers of call paths, too */
 	PLUMB_LEVEL_SERIALISED = 4, /* as M/L/G, and every launch waits for its work */
+	PLUMB_LEVEL_COUNTED = 5, /* M/L/G/C: as M/L/G, and hardware events of kernels are counted */
 };
 enum plumb_level_bounds {
 	PLUMB_LEVEL_BY_LAUNCHES = 1, /* the same launches of each run */
@@ -600,6 +614,8 @@ struct plumb_run {
 	T(OBJECT_BINS, "object_bins", struct plumb_object_bin, object_bins, .since = 6,            \
 	  .may_lack = true)                                                                        \
 	T(TRANSFERS, "transfers", struct plumb_transfer_row, transfers, .since = 6,                \
+	  .may_lack = true)                                                                        \
+	T(DEVICE_LINKS, "device_links", struct plumb_device_link, device_links, .since = 6,        \
 	  .may_lack = true)                                                                        \
 	T(WINDOWS, "windows", struct plumb_window, windows, .since = 5)                            \
 	T(WINDOW_STRETCHES, "window_stretches", struct plumb_window_stretch, window_stretches,     \
@@ -766,6 +782,17 @@ int
 plumb_profile_set_levels(struct plumb_profile *profile, const struct plumb_level_row *levels,
                          const char *const *whys, uint32_t count, struct plumb_level_value *values,
                          uint32_t values_count, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Fourth: values of metrics that are not plumb's own, which another run observed. The metric's
+ * number is not VALUE's but that of NAME in PROFILE, and is made if missing. PLUMB_ESYSTEM: no
+ * memory, or too many metrics. */
+struct plumb_profile_count {
+	const char *name, *unit; /* UNIT NULL: none */
+	struct plumb_value value;
+};
+int
+plumb_profile_add_counts(struct plumb_profile *profile, const struct plumb_profile_count *counts,
+                         uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* One metric's observations put together. count 0 means there were none: then nothing else
  * holds. */

@@ -136,6 +136,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_COLLECTIVE = 32,
 	PLUMB_RECORD_COMMUNICATOR = 33,
 	PLUMB_RECORD_COMMUNICATION = 34,
+	PLUMB_RECORD_DEVICE_LINK = 35,
 };
 
 struct plumb_record {
@@ -636,7 +637,9 @@ struct plumb_record_object {
 _Static_assert(sizeof(struct plumb_record_object) == 80, "object");
 
 /* One allocation of an object. Its KEY identifies memory that several processes share: the hash of
- * the handle that they pass on, 0 for none. */
+ * the handle that they pass on, 0 for none. PLUMB_KEY_OF_FILE: they pass on a file that does not
+ * say which memory it is. */
+#define PLUMB_KEY_OF_FILE (1ull << 63)
 struct plumb_record_object_range {
 	struct plumb_record head;
 	plumb_id object;
@@ -676,6 +679,19 @@ struct plumb_record_transfer {
 	double variance; /* of the bytes, the square of their standard error; 0: exact */
 };
 _Static_assert(sizeof(struct plumb_record_transfer) == 96, "transfer");
+
+/* What links two GPUs; see struct plumb_device_link. `plumb run` writes them. UINT32_MAX and
+ * UINT64_MAX mean unknown. */
+struct plumb_record_device_link {
+	struct plumb_record head;
+	uint8_t uuid[16], peer[16]; /* zeros: the host */
+	uint16_t kind;              /* enum plumb_link_kind */
+	uint16_t path;              /* enum plumb_link_path; 0: none, or unknown */
+	uint32_t links, generation;
+	uint32_t peer_access; /* 0, 1 */
+	uint64_t bytes_per_second;
+};
+_Static_assert(sizeof(struct plumb_record_device_link) == 64, "link of a device");
 
 /* A communicator of a communication library, as one of its ranks has it. Numbers are INT64_MIN
  * where they are not known, here and in the next two. */

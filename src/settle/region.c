@@ -27,6 +27,7 @@ take_record_of_run(struct plumb_settle_region *region, const struct plumb_record
 	switch (record->type) {
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
 	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
+	CASE(DEVICE_LINK, struct plumb_record_device_link, plumb_settle_link(region, it));
 	default:
 		return true;
 	}

@@ -40,6 +40,7 @@ plumb_settler_free(struct plumb_settler *settler)
 	plumb_vec_free(&settler->rings);
 	plumb_vec_free(&settler->intervals);
 	plumb_vec_free(&settler->facts);
+	plumb_vec_free(&settler->links);
 	plumb_vec_free(&settler->warnings);
 	plumb_map_free(&settler->device_map);
 	plumb_vec_free(&settler->captures);
@@ -191,6 +192,7 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	plumb_settle_stalls(settler);
 	plumb_settle_communications(settler);
 	plumb_settle_traffic(settler);
+	plumb_settle_links(settler);
 	plumb_settle_busy(settler);
 	plumb_settle_environment(settler);
 	plumb_settle_code_objects(settler);

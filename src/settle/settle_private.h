@@ -258,6 +258,7 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_ring) rings;
 	PLUMB_VEC(struct plumb_settle_interval) intervals;
 	PLUMB_VEC(struct plumb_settle_fact) facts;
+	PLUMB_VEC(struct plumb_device_link) links;
 	PLUMB_VEC(char) warnings;
 	struct plumb_map device_map;
 	PLUMB_VEC(struct plumb_settle_code) codes;
@@ -489,6 +490,17 @@ plumb_settle_object(struct plumb_settle_region *region, const uint32_t *ordinals
 void plumb_settle_traffic(struct plumb_settler *settler);
 void plumb_settle_traffic_free(struct plumb_settler *settler);
 
+/* ---- tensors.c ---- */
+/* Accesses to segments that certainly are accesses to one tensor become those of the tensor. Bins
+ * and transfers name objects by their rows. JOINED[object]: what it has become. */
+void plumb_settle_tensors(struct plumb_settler *settler, const uint32_t *joined);
+
+/* ---- links.c ---- */
+void plumb_settle_link(struct plumb_settle_region *region,
+                       const struct plumb_record_device_link *record);
+/* When all devices are known: rows of the links that they have. */
+void plumb_settle_links(struct plumb_settler *settler);
+
 /* ---- stall_values.c ---- */
 /* Samples of one place and reason. */
 struct plumb_settle_stall {
@@ -512,6 +524,8 @@ void plumb_settle_process(struct plumb_settle_region *region);
  * PLUMB_NONE. */
 uint32_t plumb_settle_track(struct plumb_settle_region *region, plumb_id id);
 uint32_t plumb_settle_device(struct plumb_settle_region *region, plumb_id id);
+/* "GPU-" and the UUID, as the driver's tools print it. PLUMB_NONE: it is not known. */
+uint32_t plumb_settle_uuid(struct plumb_builder *builder, const uint8_t uuid[16]);
 
 /* ---- clocks.c ---- */
 void

@@ -105,9 +105,8 @@ plumb_settle_process(struct plumb_settle_region *region)
 
 /* ---- devices ---- */
 
-/* "GPU-" and the UUID, as the driver's tools print it. PLUMB_NONE: it is not known. */
-static uint32_t
-uuid_string(struct plumb_builder *builder, const uint8_t uuid[16])
+uint32_t
+plumb_settle_uuid(struct plumb_builder *builder, const uint8_t uuid[16])
 {
 	static const uint8_t unknown[16];
 	char text[64];
@@ -216,7 +215,7 @@ plumb_settle_device(struct plumb_settle_region *region, plumb_id id)
 		return PLUMB_NONE;
 	if (region->known[id])
 		return region->known[id] - 1;
-	key.uuid = uuid_string(region->settler->builder, record->uuid);
+	key.uuid = plumb_settle_uuid(region->settler->builder, record->uuid);
 	key.process = key.uuid == PLUMB_NONE ? region->process : PLUMB_NONE;
 	key.ordinal = key.uuid == PLUMB_NONE ? record->ordinal : 0;
 	uint64_t hash = plumb_hash_mix(plumb_hash_mix(key.uuid, key.process), key.ordinal);

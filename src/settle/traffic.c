@@ -262,13 +262,28 @@ by_key(const void *x, const void *y)
 	const struct plumb_settle_object_range *a = x, *b = y;
 
 	ORDER(a, b, key);
+	if (a->key == PLUMB_KEY_OF_FILE)
+		ORDER(a, b, bytes);
 	ORDER(a, b, start);
 	ORDER(a, b, object);
 	return 0;
 }
 
+/* Can memory R of another process be what RANGE imported by a file, of which no more is known? */
+static bool
+may_be(const struct plumb_settle_object *objects, const struct plumb_settle_object_range *r,
+       const struct plumb_settle_object_range *range)
+{
+	const struct plumb_object *one = &objects[r->object].row,
+				  *other = &objects[range->object].row;
+
+	return one->device != PLUMB_NONE && one->device == other->device &&
+	       r->bytes == range->bytes && (r->end == PLUMB_UNKNOWN || r->end >= range->start);
+}
+
 /* The object of the other process that exported what RANGE, which was imported, is: that which
- * lived when it was imported, of several with its key. RANGES are COUNT with that key. */
+ * lived when it was imported, of several with its key. RANGES are COUNT with that key. Of those
+ * that only may be it, there must be one. */
 static uint32_t
 exporter_of(const struct plumb_settler *settler, const struct plumb_settle_object_range *ranges,
             uint32_t count, const struct plumb_settle_object_range *range)
@@ -281,10 +296,14 @@ exporter_of(const struct plumb_settler *settler, const struct plumb_settle_objec
 		if (objects[r->object].row.kind == PLUMB_OBJECT_IMPORTED ||
 		    objects[r->object].row.process == objects[range->object].row.process)
 			continue;
+		if (range->key == PLUMB_KEY_OF_FILE && !may_be(objects, r, range))
+			continue;
 		found = found == PLUMB_NONE || found == r->object ? r->object : UINT32_MAX - 1;
 		if (r->start <= range->start && (r->end == PLUMB_UNKNOWN || r->end >= range->start))
 			lived = r->object;
 	}
+	if (range->key == PLUMB_KEY_OF_FILE)
+		lived = PLUMB_NONE;
 	return lived != PLUMB_NONE ? lived : found == UINT32_MAX - 1 ? PLUMB_NONE : found;
 }
 
@@ -295,21 +314,35 @@ join_imports(struct plumb_settler *settler, uint32_t *joined)
 	struct plumb_settle_traffic *all = &settler->traffic;
 	struct plumb_settle_object_range *ranges = all->ranges.items;
 	uint32_t count = all->ranges.count, end;
+	bool *unsure = calloc((size_t)all->objects.count + 1, sizeof *unsure);
 
+	if (!unsure) {
+		settler->no_memory = true;
+		return;
+	}
 	if (count)
 		qsort(ranges, count, sizeof *ranges, by_key);
 	for (uint32_t i = 0; i < count; i = end) {
 		for (end = i + 1; end < count && ranges[end].key == ranges[i].key; end++)
-			;
+			if (ranges[i].key == PLUMB_KEY_OF_FILE &&
+			    ranges[end].bytes != ranges[i].bytes)
+				break;
 		for (uint32_t k = i; ranges[i].key && k < end; k++) {
 			uint32_t object = ranges[k].object, exporter;
 			if (all->objects.items[object].row.kind != PLUMB_OBJECT_IMPORTED)
 				continue;
 			exporter = exporter_of(settler, &ranges[i], end - i, &ranges[k]);
+			/* All its memory is of that object, or nobody knows. */
+			if (exporter == PLUMB_NONE ||
+			    (joined[object] != object && joined[object] != exporter))
+				unsure[object] |= ranges[i].key == PLUMB_KEY_OF_FILE;
 			if (exporter != PLUMB_NONE)
-				joined[object] = exporter;
+				joined[object] = unsure[object] ? object : exporter;
+			else if (unsure[object])
+				joined[object] = object;
 		}
 	}
+	free(unsure);
 }
 
 /* ---- rows of objects ---- */
@@ -508,6 +541,22 @@ add_ranges(struct plumb_settler *settler, const uint32_t *joined)
 	}
 }
 
+/* From here on bins and transfers name objects by their rows. */
+static void
+number_all(struct plumb_settler *settler)
+{
+	struct plumb_settle_traffic *all = &settler->traffic;
+
+	for (uint32_t i = 0; i < all->bins.count; i++)
+		all->bins.items[i].object = number_of(settler, all->bins.items[i].object);
+	for (uint32_t i = 0; i < all->transfers.count; i++) {
+		struct plumb_transfer_row *row = &all->transfers.items[i].row;
+
+		row->from_object = number_of(settler, row->from_object);
+		row->to_object = number_of(settler, row->to_object);
+	}
+}
+
 /* ---- rows of accesses ---- */
 
 static int
@@ -529,8 +578,6 @@ add_bins(struct plumb_settler *settler)
 	struct plumb_object_bin *bins = settler->traffic.bins.items;
 	uint32_t count = settler->traffic.bins.count, end;
 
-	for (uint32_t i = 0; i < count; i++)
-		bins[i].object = number_of(settler, bins[i].object);
 	if (count)
 		qsort(bins, count, sizeof *bins, by_bin);
 	for (uint32_t i = 0; i < count; i = end) {
@@ -613,10 +660,6 @@ add_transfers(struct plumb_settler *settler)
 	uint32_t count = settler->traffic.transfers.count, end, function = 0;
 	function_list functions = { 0 };
 
-	for (uint32_t i = 0; i < count; i++) {
-		t[i].row.from_object = number_of(settler, t[i].row.from_object);
-		t[i].row.to_object = number_of(settler, t[i].row.to_object);
-	}
 	if (!count)
 		return;
 	qsort(t, count, sizeof *t, by_transfer);
@@ -653,6 +696,8 @@ plumb_settle_traffic(struct plumb_settler *settler)
 	join_imports(settler, joined);
 	add_objects(settler, joined);
 	add_ranges(settler, joined);
+	number_all(settler);
+	plumb_settle_tensors(settler, joined);
 	free(joined);
 	add_bins(settler);
 	add_transfers(settler);

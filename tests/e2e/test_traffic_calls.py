@@ -181,7 +181,9 @@ def test_bytes_are_those_of_the_copies(tmp_path):
 
 # ---- several processes ----
 
-def test_memory_of_another_process(tmp_path):
+@pytest.mark.parametrize("shared_by", ["8", "1"], ids=["fabric", "file"])
+def test_memory_of_another_process(shared_by, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHARED_BY", shared_by)
     seen = run(tmp_path, "two_processes", tmp_path / "handles")
     exporter, importer = (p.id for p in sorted(seen.profile.processes, key=lambda p: p.start_ns))
     objects = seen.profile.objects

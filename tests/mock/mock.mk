@@ -65,12 +65,22 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 # The stand-in Compute Sanitizer, and the program that plays on it.
 SANITIZER_MOCK := $(BUILD)/mock/13.0/traffic
 mock: $(SANITIZER_MOCK)
-$(SANITIZER_MOCK): tests/mock/traffic.c tests/mock/sanitizer.c tests/mock/sanitizer.h src/collect/gpu/sanitizer/api.h \
+$(SANITIZER_MOCK): tests/mock/traffic.c tests/mock/nvshmem.c tests/mock/sanitizer.c tests/mock/sanitizer.h src/collect/gpu/sanitizer/api.h \
                    src/collect/gpu/sanitizer/counting.h $(BUILD)/mock/13.0/mock-profiled
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -Isrc -fvisibility=hidden -Wl,-soname,libsanitizer-public.so \
 	  -o $(@D)/libsanitizer-public.so tests/mock/sanitizer.c -lpthread
+	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -Wl,-soname,libnvshmem_host.so.3 \
+	  -Wl,--default-symver -o $(@D)/libnvshmem_host.so.3 tests/mock/nvshmem.c
 	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -o $@ tests/mock/traffic.c -L$(@D) -l:libsanitizer-public.so -l:libcuda.so.1 \
+	  -l:libnvshmem_host.so.3 \
 	  -Wl,-rpath,'$$ORIGIN'
+
+# The stand-in NVML. It is in a folder of its own, so that only tests that want it have it.
+MOCK_NVML := $(BUILD)/mock/nvml/libnvidia-ml.so.1
+mock: $(MOCK_NVML)
+$(MOCK_NVML): tests/mock/nvml.c $(BUILD)/commands/mock
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE -Wl,-soname,libnvidia-ml.so.1 -o $@ $<
 
 # What tests/e2e/test_torture.py runs, plain and under sanitizers.
 TORTURE := $(addprefix $(BUILD)/torture/,program program-address program-undefined program-thread \

@@ -639,6 +639,12 @@ san_ipc(int device, int opens, uint64_t address, unsigned char key)
 }
 
 EXPORT void
+san_call(int device, unsigned id, const char *name, const void *parameters)
+{
+	tell_call(device, id, name, parameters);
+}
+
+EXPORT void
 san_run(int device, int stream)
 {
 	run(context_of(device), stream);

@@ -48,6 +48,8 @@ void san_batch(int device, const uint64_t *from, const uint64_t *to, const uint6
 /* cuMemSetAccess lets all devices read and write the mapping. */
 void san_access(int owner, uint64_t address, uint64_t bytes);
 void san_ipc(int device, int opens, uint64_t address, unsigned char key);
+/* The driver call ID of DEVICE's context has ended. */
+void san_call(int device, unsigned id, const char *name, const void *parameters);
 void san_run(int device, int stream);
 void san_synchronize(int device, int stream); /* -1: the context */
 /* Calls of the tool so far: patching, taking patches away. */

@@ -4,6 +4,7 @@
  * Sanitizer. What each scenario accesses is told where it is played; tests/unit/test_traffic.c has
  * the formulas.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,13 @@
 #include "sanitizer.h"
 
 int cuInit(unsigned flags);
+/* The stand-in NVSHMEM. */
+int nvshmem_my_pe(void);
+int nvshmem_n_pes(void);
+void *nvshmem_malloc(size_t bytes);
+void *nvshmem_calloc(size_t count, size_t bytes);
+void nvshmem_free(void *address);
+void *nvshmem_ptr(const void *address, int pe);
 
 #define BASE 0x7f0000000000ull
 #define APART 0x100000000ull
@@ -217,6 +225,121 @@ reuse(void)
 	synchronize();
 }
 
+/* This process is one PE of NVSHMEM, with a heap on the device of its number. It stores N elements
+ * of 4 bytes into the next PE's second allocation, and one to NVSHMEM's own memory there. Then
+ * the allocations are freed. */
+static void
+symmetric(void)
+{
+	const uint64_t heap = 0x7f8000000000ull, bytes = 0x100000;
+	int me = nvshmem_my_pe(), all = nvshmem_n_pes(), next = (me + 1) % all;
+	san_allocate(me, heap, bytes, 0);
+	for (int k = 1; k < all; k++)
+		san_peer((me + k) % all, me, heap + (uint64_t)k * bytes, bytes);
+	san_free(me, BASE + APART * 80, 4096, 0); /* what is not known by now is of others */
+	void *first = nvshmem_malloc(4096), *second = nvshmem_calloc(1024, 8);
+	elements(STORE, 4, 0x20, (uintptr_t)nvshmem_ptr(second, next), numbers[0]);
+	elements(STORE, 4, 0x20, heap + bytes + bytes / 2, 1);
+	launch(me, 1, 0);
+	san_synchronize(me, -1);
+	nvshmem_free(first);
+	nvshmem_free(second);
+	elements(STORE, 4, 0x20, (uintptr_t)nvshmem_ptr(second, next), 1); /* to nothing */
+	launch(me, 1, 0);
+	synchronize();
+}
+
+/* The call of a handle's memory at ADDRESS. */
+static void
+map(int device, uint64_t handle, uint64_t address, size_t bytes)
+{
+	const struct {
+		uint64_t address;
+		size_t bytes, offset;
+		uint64_t handle, flags;
+	} parameters = { address, bytes, 0, handle, 0 };
+	san_call(device, 551, "cuMemMap", &parameters);
+}
+
+/* Two processes, by STANDIN_PE: PE 0 makes memory of two handles on device 0, and exports them by
+ * the file SHARED_FILE: the first one; with numbers[1] also the second one, which is larger if that
+ * is 1. PE 1 imports the first one and
+ * stores N elements of 4 bytes there, from device 1. numbers[2]: when the sanitizer tells of that
+ * memory: 0 not but as a peer's, 1 after the mapping, 2 before it. */
+static void
+handles(void)
+{
+	const uint64_t at = BASE + APART * 85;
+	const char *path = getenv("SHARED_FILE");
+	int me = nvshmem_my_pe(), file = path ? open(path, O_RDONLY) : -1;
+	uint64_t handle = 7;
+	for (uint64_t i = 0; !me && i < 2; i++) {
+		const struct {
+			const void *share;
+			uint64_t handle;
+			int type;
+		} export = { &file, handle + i, 1 };
+		const struct {
+			const uint64_t *handle;
+		} create = { &export.handle };
+		size_t bytes = 65536u << (i && numbers[1] == 1);
+		san_call(0, 549, "cuMemCreate", &create);
+		if (!i) /* either order */
+			san_call(0, 554, "cuMemExportToShareableHandle", &export);
+		san_allocate(0, at + i * APART, bytes, 0);
+		map(0, handle + i, at + i * APART, bytes);
+		if (i && numbers[1])
+			san_call(0, 554, "cuMemExportToShareableHandle", &export);
+	}
+	if (!me)
+		return;
+	const struct {
+		uint64_t *handle;
+		const void *share;
+		int type;
+	} import = { &handle, (void *)(intptr_t)file, 1 };
+	san_call(1, 555, "cuMemImportFromShareableHandle", &import);
+	if (numbers[2] == 2)
+		san_allocate(0, at, 65536, 0);
+	map(1, handle, at, 65536);
+	if (numbers[2] == 1)
+		san_allocate(0, at, 65536, 0);
+	san_peer(0, 1, at, 65536);
+	elements(STORE, 4, 0x20, at, numbers[0]);
+	launch(1, 1, 0);
+	synchronize();
+}
+
+/* Each device copies N elements of 4 bytes from the next one's buffer into a ghost of its own, 10
+ * times (with numbers[2]: the other one stores them there), and reads M of them. */
+static void
+ghost(void)
+{
+	for (int i = 0; i < devices; i++) {
+		uint64_t at = BASE + APART * (uint64_t)(70 + i);
+		san_allocate(i, at, BYTES, 0);
+		for (int k = 0; k < devices; k++)
+			if (k != i)
+				san_peer(i, k, at, BYTES);
+	}
+	for (int turn = 0; turn < 10; turn++)
+		for (int i = 0; i < devices; i++) {
+			int next = (i + 1) % devices;
+			if (numbers[2]) {
+				elements(STORE, 4, 0x10, BASE + APART * (uint64_t)(70 + next),
+				         numbers[0]);
+			} else {
+				elements(LOAD, 4, 0x10, buffer(next), numbers[0]);
+				elements(STORE, 4, 0x20, BASE + APART * (uint64_t)(70 + i),
+				         numbers[0]);
+			}
+			launch(i, 1, 0);
+			elements(LOAD, 4, 0x10, BASE + APART * (uint64_t)(70 + i), numbers[1]);
+			launch(i, 2, 0);
+		}
+	synchronize();
+}
+
 /* Copies: of a thread (N times 4 bytes), and in bulk (N times 64 bytes, and a reduction). */
 static void
 copies(void)
@@ -353,12 +476,13 @@ static const struct {
 	void (*play)(void);
 	int late; /* modules are loaded after peers can be reached */
 } scenarios[] = {
-	{ "ring", ring, 0 },       { "late", ring, LATE },        { "mixed", mixed, 0 },
-	{ "halo", halo, 0 },       { "transpose", transpose, 0 }, { "pointers", pointers, 0 },
-	{ "reuse", reuse, 0 },     { "copies", copies, 0 },       { "spin", spin, 0 },
-	{ "replays", replays, 0 }, { "unequal", unequal, 0 },     { "idle", idle, 0 },
-	{ "host", host, 0 },       { "import", import, 0 },       { "unload", unload, 0 },
-	{ "unknown", unknown, 0 }, { "mapped", mapped, ALONE },
+	{ "ring", ring, 0 },           { "late", ring, LATE },        { "mixed", mixed, 0 },
+	{ "halo", halo, 0 },           { "transpose", transpose, 0 }, { "pointers", pointers, 0 },
+	{ "reuse", reuse, 0 },         { "copies", copies, 0 },       { "spin", spin, 0 },
+	{ "replays", replays, 0 },     { "unequal", unequal, 0 },     { "idle", idle, 0 },
+	{ "host", host, 0 },           { "import", import, 0 },       { "unload", unload, 0 },
+	{ "unknown", unknown, 0 },     { "mapped", mapped, ALONE },   { "ghost", ghost, 0 },
+	{ "symmetric", symmetric, 0 }, { "handles", handles, 0 },
 };
 
 int

@@ -175,6 +175,60 @@ damage(void **state)
 	done();
 }
 
+static struct plumb_record_device_link *
+link_of(uint8_t one, uint8_t peer, enum plumb_link_kind kind)
+{
+	struct plumb_record_device_link *l = RECORD(DEVICE_LINK, device_link);
+	l->uuid[0] = one;
+	l->peer[0] = peer;
+	l->kind = (uint16_t)kind;
+	l->links = l->generation = l->peer_access = UINT32_MAX;
+	l->bytes_per_second = UINT64_MAX;
+	return l;
+}
+
+/* How GPUs are linked: of the devices of the run alone, each pair once; damaged records are
+ * counted. */
+static void
+links(void **state)
+{
+	(void)state;
+	begin(0, "1");
+	process(10, 0);
+	stream_of(0); /* its UUID begins with 1 */
+	told(communicator(0xabc, 2, 0, 0), PLUMB_ACCESS_SEND, 1, 1, 5);
+	end();
+	begin(0, "run");
+	link_of(1, 2, PLUMB_LINK_NVSWITCH)->links = 18;
+	link_of(1, 2, PLUMB_LINK_NVSWITCH)->links = 18; /* another rank's launcher */
+	link_of(1, 0, PLUMB_LINK_PCIE)->path = PLUMB_LINK_PATH_SYSTEM;
+	link_of(0, 1, PLUMB_LINK_PCIE);                               /* without a GPU */
+	link_of(2, 3, PLUMB_LINK_PCIE);                               /* none of the run's */
+	link_of(1, 4, 0);                                             /* of no kind */
+	link_of(1, 5, PLUMB_LINK_PCIE)->path = PLUMB_LINK_PATH_COUNT; /* damaged */
+	link_of(1, 6, PLUMB_LINK_PCIE)->peer_access = 7;              /* damaged */
+	end();
+	settle(1);
+	assert_int_equal(profile.device_links_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct plumb_device_link *l = &profile.device_links[i];
+		bool host = l->peer == PLUMB_NONE;
+		assert_int_equal(l->uuid, profile.devices[0].uuid);
+		assert_int_equal(l->kind, host ? PLUMB_LINK_PCIE : PLUMB_LINK_NVSWITCH);
+		assert_true(l->links == (host ? PLUMB_UNKNOWN : 18));
+		assert_true(host == (l->path != PLUMB_NONE));
+		assert_true(l->generation == PLUMB_UNKNOWN && l->peer_access == PLUMB_UNKNOWN &&
+		            l->bytes_per_second == PLUMB_UNKNOWN);
+	}
+	int64_t damaged = 0;
+	for (uint32_t i = 0; i < profile.ledger_count; i++)
+		if (profile.ledger[i].source == PLUMB_SOURCE_REGION &&
+		    profile.ledger[i].fate == PLUMB_FATE_DAMAGED)
+			damaged += profile.ledger[i].count;
+	assert_int_equal(damaged, 4);
+	done();
+}
+
 int
 main(void)
 {
@@ -183,6 +237,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_part_of_a_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(devices_of_other_groups, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(links, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

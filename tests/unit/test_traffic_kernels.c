@@ -378,6 +378,34 @@ test_choice(void **state)
 	finish(&run);
 }
 
+/* With --traffic-own, a device's own accesses are rows too, and parts of its objects. */
+static void
+test_own(void **state)
+{
+	struct run run;
+	uint64_t cursor = 0, bins = 0;
+	const struct plumb_record_object_bin *bin;
+	(void)state;
+	run_full(&run, "ghost 2 1000 10");
+	assert_int_equal(transfers(&run, PLUMB_ACCESS_LOAD, 0, 0, 0).accesses, 0);
+	finish(&run);
+	run_with(&run, "PLUMB_TRAFFIC=full;PLUMB_TRAFFIC_OWN=1", "ghost 2 1000 10");
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(transfers(&run, PLUMB_ACCESS_LOAD, 1 - i, i, i).accesses, 10000);
+		assert_int_equal(transfers(&run, PLUMB_ACCESS_STORE, i, i, i).accesses, 10000);
+		assert_int_equal(transfers(&run, PLUMB_ACCESS_LOAD, i, i, i).accesses, 100);
+	}
+	while ((bin = (const void *)next_of(&run, &cursor, PLUMB_RECORD_OBJECT_BIN)))
+		bins += bin->accesses;
+	assert_int_equal(bins, 2 * (10000 + 10000 + 100));
+	assert_int_equal(ledger(&run, PLUMB_SOURCE_ACCESS, PLUMB_FATE_TABLE_FULL), 0);
+	finish(&run);
+	/* Without any peer, too: copies may fill what kernels read. */
+	run_with(&run, "PLUMB_TRAFFIC=full;PLUMB_TRAFFIC_OWN=1", "ring 1 100 4 1");
+	assert_int_equal(transfers(&run, PLUMB_ACCESS_LOAD, 0, 0, 0).accesses, 200);
+	finish(&run);
+}
+
 /* A module that reaches nothing is left alone for a while, which is counted; then it is looked at
  * again. */
 static void
@@ -534,16 +562,27 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring),      cmocka_unit_test(test_row),
-		cmocka_unit_test(test_mixed),     cmocka_unit_test(test_halo),
-		cmocka_unit_test(test_transpose), cmocka_unit_test(test_pointers),
-		cmocka_unit_test(test_reuse),     cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_spin),      cmocka_unit_test(test_replays),
-		cmocka_unit_test(test_host),      cmocka_unit_test(test_import),
-		cmocka_unit_test(test_unload),    cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_choice),    cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_sampled),   cmocka_unit_test(test_sampled_without_waiting),
-		cmocka_unit_test(test_seed),      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_row),
+		cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_halo),
+		cmocka_unit_test(test_transpose),
+		cmocka_unit_test(test_pointers),
+		cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_spin),
+		cmocka_unit_test(test_replays),
+		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_import),
+		cmocka_unit_test(test_unload),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_sampled_without_waiting),
+		cmocka_unit_test(test_seed),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_tensor),
 	};
 	ssize_t length = readlink("/proc/self/exe", build, sizeof build - 1);

@@ -14,9 +14,8 @@
 #include "collect/thread.h"
 #include "collect/user_metric.h"
 
-#define PLACES 65536u    /* kernels at contexts that are told apart; a power of two */
-#define PROBES 16u       /* places that are looked at for one */
-#define LAUNCHES_MOST 8u /* the last launch of a kernel at a context that is counted */
+#define PLACES 65536u /* kernels at contexts that are told apart; a power of two */
+#define PROBES 16u    /* places that are looked at for one */
 
 /* How often a kernel was launched at a context. */
 struct place {
@@ -269,7 +268,7 @@ plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted 
 	uint32_t number = count_launch(key ? key : 1);
 	if (!number)
 		return PLUMB_FATE_OVERFLOWED;
-	if (number > LAUNCHES_MOST || (number & (number - 1)))
+	if (number > plumb_collector_options()->counters_launches || (number & (number - 1)))
 		return PLUMB_FATE_ENOUGH;
 	launch->node = node;
 	launch->kernel = plumb_intern(thread, kernel, strlen(kernel));

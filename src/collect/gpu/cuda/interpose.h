@@ -6,4 +6,7 @@
 /* What a look-up of SYMBOL by the program should find instead of CUPTI's own; NULL: its own. */
 void *plumb_cuda_interpose(const char *symbol);
 
+/* The same of NVSHMEM's functions that allocate (nvshmem.c). */
+void *plumb_nvshmem_interpose(const char *symbol);
+
 #endif

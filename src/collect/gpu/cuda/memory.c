@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/share.h"
 #include "collect/object.h"
 
 #define CONTEXTS 256u /* whose device is remembered */
@@ -86,13 +87,14 @@ key_of(const void *handle, size_t bytes)
 	return key ? key : 1;
 }
 
-/* Files have numbers of their own in each process, so they tell nothing. */
+/* HANDLE: what an export wrote, and FD the file that it may be. */
 static uint64_t
-share_key(const void *handle, CUmemAllocationHandleType type)
+share_key(const void *handle, int fd, CUmemAllocationHandleType type)
 {
 	return type == CU_MEM_HANDLE_TYPE_FABRIC && handle
 	               ? key_of(handle, sizeof(CUmemFabricHandle))
-	               : 0;
+	       : type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? plumb_share_file_key(fd)
+	                                                          : 0;
 }
 
 /* Memory that was imported by its KEY is counted like that of a handle. Handles of the driver are
@@ -190,7 +192,8 @@ import_handle_of(struct plumb_thread *thread, plumb_id node,
 		.node = node,
 		.ordinal = known ? ordinal_of(&properties) : PLUMB_HOST_ORDINAL,
 		.kind = PLUMB_OBJECT_IMPORTED,
-		.key = share_key(import->osHandle, import->shHandleType),
+		.key = share_key(import->osHandle, (int)(intptr_t)import->osHandle,
+		                 import->shHandleType),
 	};
 	if (import->handle && !plumb_memory_retained(*import->handle))
 		plumb_memory_made(thread, &allocation, *import->handle);
@@ -279,7 +282,10 @@ plumb_cuda_memory_exit(struct plumb_thread *thread, unsigned kind, plumb_id node
 			plumb_memory_retained(*retain->handle);
 		break;
 	case PLUMB_CALL_EXPORT:
-		key = share_key(export->shareableHandle, export->handleType);
+		key = export->shareableHandle
+		              ? share_key(export->shareableHandle, *(int *)export->shareableHandle,
+		                          export->handleType)
+		              : 0;
 		if (key)
 			plumb_memory_shared(export->handle, key);
 		break;

@@ -80,6 +80,13 @@ enum { /* in DRIVER: as CUPTI's numbers */
        SANITIZER_CU_COPY_BATCH_V2_PTSZ = 797,
 };
 
+enum { /* likewise, of handles */
+       SANITIZER_CU_CREATE = 549,
+       SANITIZER_CU_MAP = 551,
+       SANITIZER_CU_EXPORT = 554,
+       SANITIZER_CU_IMPORT = 555,
+};
+
 enum sanitizer_patch {
 	SANITIZER_GLOBAL = 3,
 	SANITIZER_ASYNC_COPY = 14,

@@ -41,8 +41,12 @@ add(const struct sanitizer_memory_data *data, uint32_t ordinal, enum plumb_objec
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
 	if (!thread)
 		return;
+	struct plumb_sanitizer_shared shared = { .key = 0 };
+	if (plumb_sanitizer_shared_at(data->address, &shared) && shared.imported)
+		kind = PLUMB_OBJECT_IMPORTED;
 	if (!is_known(data, kind))
-		plumb_object_allocated(thread, ordinal, kind, data->address, data->size, 0);
+		plumb_object_allocated(thread, ordinal, kind, data->address, data->size,
+		                       shared.key);
 	plumb_leave(thread);
 }
 
@@ -66,7 +70,10 @@ note_stranger(const struct sanitizer_memory_data *data)
 	uint32_t i = 0;
 	while (i < strangers_count && strangers[i].address != data->address)
 		i++;
-	if (!known.kind && i == strangers_count &&
+	/* An import of which nobody said whose it is is one, too. */
+	bool strange = !known.kind ||
+	               (known.kind == PLUMB_OBJECT_IMPORTED && known.ordinal == PLUMB_HOST_ORDINAL);
+	if (strange && i == strangers_count &&
 	    strangers_count < sizeof strangers / sizeof *strangers) {
 		strangers[strangers_count++] = (struct plumb_allocation){
 			.node = plumb_context_current(thread),
@@ -74,6 +81,7 @@ note_stranger(const struct sanitizer_memory_data *data)
 			.kind = PLUMB_OBJECT_IMPORTED,
 			.address = data->address,
 			.bytes = data->size,
+			.key = known.kind ? known.key : 0,
 		};
 		atomic_store(&any_strangers, true);
 	}
@@ -108,8 +116,13 @@ plumb_sanitizer_settle_memory(void)
 	strangers_count = 0;
 	atomic_store(&any_strangers, false);
 	pthread_mutex_unlock(&plumb_sanitizer_lock);
-	for (uint32_t i = 0; i < count; i++)
-		plumb_object_add(thread, &found[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		struct plumb_object_place known = { .kind = 0 };
+		plumb_allocation_at(found[i].address, &known);
+		/* Unless somebody else told meanwhile whose it is. */
+		if (!known.kind || known.ordinal == PLUMB_HOST_ORDINAL)
+			plumb_object_add(thread, &found[i]);
+	}
 	plumb_leave(thread);
 }
 
@@ -348,6 +361,12 @@ plumb_sanitizer_call(uint32_t id, const struct sanitizer_call_data *data)
 		break;
 	case SANITIZER_CU_MULTICAST_CREATE:
 		plumb_sanitizer_unseen(PLUMB_UNSEEN_MULTICAST, 1);
+		break;
+	case SANITIZER_CU_CREATE:
+	case SANITIZER_CU_MAP:
+	case SANITIZER_CU_EXPORT:
+	case SANITIZER_CU_IMPORT:
+		plumb_sanitizer_share(id, data);
 		break;
 	default:
 		copied_batch(data->parameters, data->context);

@@ -260,6 +260,8 @@ plumb_sanitizer_module_loaded(const struct sanitizer_module_data *data)
 	uint64_t hash = data->cubin && data->cubin_size
 	                        ? plumb_code_keep(data->cubin, data->cubin_size)
 	                        : 0;
+	if (plumb_sanitizer_settings.own)
+		plumb_sanitizer_reaches(data->context);
 	pthread_mutex_lock(&plumb_sanitizer_lock);
 	struct plumb_sanitizer_module *module = add_module(data, hash);
 	bool now = module && module->context->reaches && module->draw.drawn;

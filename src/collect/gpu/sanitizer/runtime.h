@@ -7,6 +7,7 @@
  *   library.c      the library, and the patches that plumb brings (patches.fatbin, from patch.cu)
  *   callbacks.c    what the sanitizer tells, on the program's threads
  *   memory.c       allocations → objects; copies → transfers
+ *   share.c        memory that processes share by handles
  *   table.c        objects → the table of ranges that the patches search
  *   modules.c      modules and functions; what is patched
  *   launch.c       user data of launches; which launches are counted
@@ -250,6 +251,18 @@ void plumb_sanitizer_settle_memory(void);
 void plumb_sanitizer_copied(const struct sanitizer_memcpy_data *data);
 void plumb_sanitizer_call(uint32_t id, const struct sanitizer_call_data *data);
 
+/* ---- share.c ---- */
+
+/* A handle of memory, where it was mapped last, and its key if processes share it. */
+struct plumb_sanitizer_shared {
+	uint64_t handle, address, bytes, key;
+	bool imported;
+};
+/* A driver call that makes, maps, exports or imports a handle has ended. */
+void plumb_sanitizer_share(uint32_t id, const struct sanitizer_call_data *data);
+/* Was what begins at ADDRESS shared? */
+bool plumb_sanitizer_shared_at(uint64_t address, struct plumb_sanitizer_shared *found);
+
 /* ---- sanitizer.c ---- */
 
 /* The program's options of traffic, read once. */
@@ -260,6 +273,7 @@ struct plumb_sanitizer_settings {
 	/* Launches of a module that reach nothing before it is left alone; 0: never. */
 	uint32_t idle;
 	bool early; /* memory on a device is taken with its context */
+	bool own;   /* a device's accesses to its own memory are counted, too */
 	uint64_t seed;
 };
 extern struct plumb_sanitizer_settings plumb_sanitizer_settings;

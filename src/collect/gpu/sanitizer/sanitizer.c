@@ -88,6 +88,7 @@ read_settings(void)
 		.idle = (uint32_t)number_of("PLUMB_TRAFFIC_IDLE", 64),
 		.early = number_of("PLUMB_TRAFFIC_EARLY", 1) != 0,
 		.seed = number_of("PLUMB_TRAFFIC_SEED", 1),
+		.own = options->traffic_own,
 	};
 	choose_kernels = options->traffic_kernels[0] &&
 	                 !regcomp(&kernels, options->traffic_kernels, REG_EXTENDED | REG_NOSUB);
@@ -175,11 +176,19 @@ tell_settings(struct plumb_thread *thread)
 	plumb_environment(thread, "gpu.times.gap",
 	                  "times on the GPU are not recorded: --traffic=full and sampled use the "
 	                  "Compute Sanitizer, which excludes CUPTI");
-	if (!plumb_sanitizer_settings.sampled)
+	if (plumb_sanitizer_settings.own)
+		plumb_environment(thread, "traffic.own",
+		                  "accesses of GPUs to their own memory are counted, too");
+	if (!plumb_sanitizer_settings.sampled) {
+		plumb_environment(thread, PLUMB_TRAFFIC_MODE,
+		                  plumb_traffic_mode_names[PLUMB_TRAFFIC_FULL]);
 		return;
-	snprintf(text, sizeof text, "%g of the launches, seed %llu", plumb_sanitizer_settings.rate,
-	         (unsigned long long)plumb_sanitizer_settings.seed);
-	plumb_environment(thread, "traffic.sampled", text);
+	}
+	snprintf(text, sizeof text, "%s:%g", plumb_traffic_mode_names[PLUMB_TRAFFIC_SAMPLED],
+	         plumb_sanitizer_settings.rate);
+	plumb_environment(thread, PLUMB_TRAFFIC_MODE, text);
+	snprintf(text, sizeof text, "%llu", (unsigned long long)plumb_sanitizer_settings.seed);
+	plumb_environment(thread, "traffic.seed", text);
 }
 
 static void
@@ -225,6 +234,8 @@ serve(void *data)
 static int
 subscribe(struct plumb_error *error)
 {
+	static const uint32_t of_handles[] = { SANITIZER_CU_CREATE, SANITIZER_CU_MAP,
+		                               SANITIZER_CU_EXPORT, SANITIZER_CU_IMPORT };
 	static const int domains[] = { SANITIZER_RESOURCE, SANITIZER_SYNCHRONIZE, SANITIZER_LAUNCH,
 		                       SANITIZER_MEMCPY, SANITIZER_GRAPHS };
 	static const uint32_t calls[] = {
@@ -250,6 +261,8 @@ subscribe(struct plumb_error *error)
 	/* An older library does not know all of them. */
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		SANITIZER(EnableCallback(1, subscriber, SANITIZER_DRIVER, calls[i]));
+	for (size_t i = 0; i < sizeof of_handles / sizeof *of_handles; i++)
+		SANITIZER(EnableCallback(1, subscriber, SANITIZER_DRIVER, of_handles[i]));
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * The table that the patches of a context search: what is allocated, ascending by address. The
  * device's own memory is put together over gaps, and its largest stretches become the windows
  * that a patch leaves at once. So a change of the device's own memory mostly leaves the table as it
- * was.
+ * was. With --traffic-own it is in the table like that of other devices, and there is no window.
  */
 #include <string.h>
 
@@ -87,7 +87,7 @@ static void
 add_range(struct plumb_sanitizer_context *context, const struct plumb_object_place *place)
 {
 	struct plumb_counting_range *last = &ranges[count - 1];
-	bool own = is_own(context, place);
+	bool own = is_own(context, place) && !plumb_sanitizer_settings.own;
 	if (own && last->id == PLUMB_COUNTING_NONE && count > 1) {
 		last->end = place->address + place->bytes;
 		return;
