@@ -75,6 +75,40 @@ plumb_collective_whole_bytes(const char *operation, int64_t size, int64_t bytes)
 	return whole;
 }
 
+/* How many bytes a protocol sends for one byte of data: LL has a flag of 4 bytes for each 4, LL128
+ * one of 8 bytes for each 120. */
+static double
+protocol_factor(const char *protocol)
+{
+	if (protocol && !strcmp(protocol, "SIMPLE"))
+		return 1;
+	if (protocol && !strcmp(protocol, "LL"))
+		return 2;
+	return protocol && !strcmp(protocol, "LL128") ? 128.0 / 120 : NAN;
+}
+
+double
+plumb_collective_sent_bytes(const char *operation, const char *algorithm, const char *protocol,
+                            int64_t size, int64_t bytes)
+{
+	static const char *const parts[] = { "AllGather", "ReduceScatter", NULL };
+	static const char *const once[] = { "Broadcast", "Reduce", NULL };
+	int64_t whole = plumb_collective_whole_bytes(operation, size, bytes);
+	bool ring = algorithm && !strcmp(algorithm, "RING");
+	double hops = NAN, n = (double)size;
+
+	if (whole < 0 || size < 1)
+		return NAN;
+	/* In a ring and in a tree each byte of the sum goes over n - 1 links on its way in, and
+	 * over as many on its way out. */
+	if (operation && !strcmp(operation, "AllReduce") &&
+	    (ring || (algorithm && !strcmp(algorithm, "TREE"))))
+		hops = 2 * (n - 1);
+	else if (ring && (is_one_of(operation, parts) || is_one_of(operation, once)))
+		hops = n - 1;
+	return hops * (double)whole / n * protocol_factor(protocol);
+}
+
 /* ---- facts ---- */
 
 #define ORDER(a, b, field)                                                                         \
@@ -355,6 +389,26 @@ add_bandwidth(const struct plumb_profile *p, struct plumb_collective_fact *fact)
 		fact->algorithm_bandwidth * plumb_collective_bus_factor(name, fact->size);
 }
 
+/* The items are in their last order. Each has ranks of its own, so these tell which it is. */
+static bool
+find_rows(struct finding *f)
+{
+	const struct plumb_profile *p = f->profile;
+	struct plumb_collective_facts *facts = f->facts;
+	uint32_t *of_rank = malloc(((size_t)facts->ranks.count + 1) * sizeof *of_rank);
+
+	facts->of_row = malloc(((size_t)p->collectives_count + 1) * sizeof *facts->of_row);
+	for (uint32_t i = 0; of_rank && i < facts->items.count; i++)
+		for (uint32_t k = 0; k < facts->items.items[i].rank_count; k++)
+			of_rank[facts->items.items[i].first_rank + k] = i;
+	for (uint32_t i = 0; facts->of_row && i < p->collectives_count; i++)
+		facts->of_row[i] = PLUMB_NONE;
+	for (uint32_t i = 0; of_rank && facts->of_row && i < f->count; i++)
+		facts->of_row[f->rows[i].of - p->collectives] = of_rank[f->rows[i].member];
+	free(of_rank);
+	return of_rank && facts->of_row;
+}
+
 int
 plumb_collective_facts_find(const struct plumb_profile *profile,
                             struct plumb_collective_facts *facts)
@@ -388,6 +442,7 @@ plumb_collective_facts_find(const struct plumb_profile *profile,
 			qsort(facts->items.items, facts->items.count, sizeof *facts->items.items,
 			      by_bytes);
 	}
+	done = done && find_rows(&f);
 	free(f.rows);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
@@ -397,5 +452,6 @@ plumb_collective_facts_free(struct plumb_collective_facts *facts)
 {
 	plumb_vec_free(&facts->items);
 	plumb_vec_free(&facts->ranks);
+	free(facts->of_row);
 	*facts = (struct plumb_collective_facts){ 0 };
 }

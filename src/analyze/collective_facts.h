@@ -57,6 +57,7 @@ struct plumb_collective_fact_rank {
 struct plumb_collective_facts {
 	PLUMB_VEC(struct plumb_collective_fact) items; /* those with the most bytes first */
 	PLUMB_VEC(struct plumb_collective_fact_rank) ranks;
+	uint32_t *of_row; /* by row of the table: which of ITEMS; PLUMB_NONE: no library told it */
 	/* Rows of the table that the library told, and of those the ones without a kernel. */
 	uint64_t told, untimed;
 };
@@ -72,5 +73,11 @@ double plumb_collective_bus_factor(const char *operation, int64_t size);
 /* The bytes that algorithm bandwidth counts, if a call names BYTES: those of all ranks for an
  * all-gather. PLUMB_UNKNOWN: not known. */
 int64_t plumb_collective_whole_bytes(const char *operation, int64_t size, int64_t bytes);
+
+/* The bytes that a rank sends to other ranks in such an operation, the mean over the ranks, if a
+ * call names BYTES and the library uses this algorithm and protocol. They include what the protocol
+ * adds to the data, but neither single flags nor rounding. NAN: not known. */
+double plumb_collective_sent_bytes(const char *operation, const char *algorithm,
+                                   const char *protocol, int64_t size, int64_t bytes);
 
 #endif

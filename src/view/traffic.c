@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/traffic.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +29,11 @@ static int
 make(struct plumb_traffic_answer *answer, struct plumb_error *error)
 {
 	const struct plumb_profile *p = answer->profile;
-	char mode[PLUMB_TRAFFIC_MODE];
 	int code;
 
 	if (!plumb_traffic_has(p))
 		return plumb_fail(error, PLUMB_EEMPTY,
-		                  plumb_traffic_mode(p, mode)
+		                  plumb_traffic_mode(p)
 		                          ? "nothing was moved between devices while it was "
 		                            "recorded"
 		                          : "the profile has no traffic between devices; record "
@@ -47,6 +47,9 @@ make(struct plumb_traffic_answer *answer, struct plumb_error *error)
 	if (plumb_collective_facts_find(p, &answer->collectives))
 		return plumb_fail_memory(error, "for the collectives");
 	code = plumb_traffic_make(p, answer->user_of, &answer->traffic, error);
+	if (!code && plumb_traffic_physicals_find(&answer->traffic, &answer->collectives,
+	                                          &answer->physicals))
+		code = plumb_fail_memory(error, "for the collectives");
 	if (!code && answer->query.stalls)
 		code = plumb_traffic_join_make(&answer->traffic, answer->query.stalls,
 		                               &answer->join, error);
@@ -71,6 +74,7 @@ void
 plumb_traffic_answer_free(struct plumb_traffic_answer *answer)
 {
 	plumb_traffic_join_free(&answer->join);
+	plumb_traffic_physicals_free(&answer->physicals);
 	plumb_collective_facts_free(&answer->collectives);
 	plumb_traffic_free(&answer->traffic);
 	free(answer->user_of);
@@ -139,6 +143,15 @@ const char *
 plumb_traffic_kind_name(uint32_t kind)
 {
 	return kind < PLUMB_ACCESS_KIND_COUNT ? plumb_access_kind_names[kind] : NULL;
+}
+
+double
+plumb_traffic_route_speed(const struct plumb_traffic *traffic,
+                          const struct plumb_traffic_cell *route)
+{
+	return route->part[PLUMB_ROUTE_PART_KIND] == PLUMB_ACCESS_COPY
+	               ? plumb_traffic_alike_speed(traffic, route->part[PLUMB_ROUTE_PART_LINK])
+	               : NAN;
 }
 
 const char *

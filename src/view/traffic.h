@@ -12,6 +12,7 @@
 
 #include "analyze/collective_facts.h"
 #include "analyze/traffic/join.h"
+#include "analyze/traffic/physical.h"
 #include "analyze/traffic/traffic.h"
 #include "base/json.h"
 
@@ -46,7 +47,8 @@ struct plumb_traffic_answer {
 	unsigned char *user; /* by frame */
 	uint32_t *user_of;   /* by context */
 	struct plumb_collective_facts collectives;
-	struct plumb_traffic_join join; /* empty without query.stalls */
+	struct plumb_traffic_physicals physicals; /* of the collectives */
+	struct plumb_traffic_join join;           /* empty without query.stalls */
 };
 
 /* PLUMB_EEMPTY: the profile has neither transfers, objects nor told collectives; or no stall can be
@@ -82,6 +84,10 @@ char *plumb_traffic_kernel_name(const struct plumb_traffic_answer *answer,
 /* "peer access", …; NULL: there is no such number. Likewise for kinds. */
 const char *plumb_traffic_route_name(uint32_t route);
 const char *plumb_traffic_kind_name(uint32_t kind);
+/* What copies over the links of a route reached, bytes per second; NAN: not known, or no
+ * copies. */
+double plumb_traffic_route_speed(const struct plumb_traffic *traffic,
+                                 const struct plumb_traffic_cell *route);
 /* "to owner", "from owner"; NULL: neither end is the owner's alone. */
 const char *plumb_traffic_direction(const struct plumb_traffic_cell *pair);
 

@@ -476,9 +476,75 @@ write_kernels(struct writer *w)
 	key_unsigned(w->json, "kernels_left_out", count - shown);
 }
 
+/* A speed, and which part of the link's bandwidth that is. */
+static void
+write_use(struct plumb_json *json, const char *key, double speed, double bandwidth)
+{
+	plumb_json_key_number(json, key, speed);
+	plumb_json_key_number(json, "link_bytes_per_second", bandwidth);
+	plumb_json_key_number(json, "link_share", speed / bandwidth);
+}
+
+static void
+write_direction(const struct writer *w, const char *key, const struct plumb_traffic_link *link,
+                int back)
+{
+	double speed = plumb_traffic_link_speed(link, back);
+	double bandwidth = plumb_traffic_link_bandwidth(w->traffic,
+	                                                (uint32_t)(link - w->traffic->links.items));
+
+	plumb_json_key_object(w->json, key);
+	plumb_json_key_quantity(w->json, "copied_bytes",
+	                        link->copy_ns[back] ? link->copied[back] : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(w->json, "copy_ns",
+	                        link->copy_ns[back] ? link->copy_ns[back] : PLUMB_UNKNOWN);
+	plumb_json_key_number(w->json, "speed", speed);
+	plumb_json_key_number(w->json, "link_share", speed / bandwidth);
+	plumb_json_end(w->json);
+}
+
+/* Between those that take part. */
+static void
+write_links(const struct writer *w)
+{
+	struct plumb_json *json = w->json;
+	char text[PLUMB_LINK_WORDS];
+
+	plumb_json_key_array(json, "links");
+	for (uint32_t i = 0; i < w->traffic->links.count; i++) {
+		const struct plumb_traffic_link *link = &w->traffic->links.items[i];
+		const struct plumb_device_link *row = plumb_traffic_link_row(w->traffic, i);
+
+		if (w->traffic->index_of[link->one] == PLUMB_NONE ||
+		    w->traffic->index_of[link->other] == PLUMB_NONE)
+			continue;
+		plumb_json_object(json);
+		key_party(w, "one", link->one);
+		key_party(w, "other", link->other);
+		plumb_json_key_text(json, "label", plumb_traffic_link_words(w->traffic, i, text));
+		plumb_json_key_text(json, "kind", plumb_link_kind_names[row->kind]);
+		plumb_json_key_text(json, "path", plumb_text(w->profile, row->path));
+		plumb_json_key_quantity(json, "links", row->links);
+		plumb_json_key_quantity(json, "generation", row->generation);
+		plumb_json_key_quantity(json, "bytes_per_second", row->bytes_per_second);
+		plumb_json_key(json, "peer_access");
+		if (row->peer_access < 0)
+			plumb_json_null(json);
+		else
+			plumb_json_bool(json, row->peer_access);
+		write_direction(w, "there", link, 0);
+		write_direction(w, "back", link, 1);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_key_text(json, "links_missing", plumb_traffic_links_missing(w->traffic));
+}
+
 static void
 write_routes(const struct writer *w)
 {
+	char text[PLUMB_LINK_WORDS];
+
 	plumb_json_key_array(w->json, "routes");
 	for (uint32_t i = 0; i < w->traffic->routes.count; i++) {
 		const struct plumb_traffic_cell *route = &w->traffic->routes.items[i];
@@ -488,7 +554,13 @@ write_routes(const struct writer *w)
 		                    plumb_traffic_route_name(route->part[PLUMB_ROUTE_PART_ROUTE]));
 		plumb_json_key_text(w->json, "kind",
 		                    plumb_traffic_kind_name(route->part[PLUMB_ROUTE_PART_KIND]));
+		plumb_json_key_text(w->json, "link",
+		                    plumb_traffic_link_words(
+					    w->traffic, route->part[PLUMB_ROUTE_PART_LINK], text));
 		write_sum(w->json, &route->sum);
+		write_use(w->json, "speed", plumb_traffic_route_speed(w->traffic, route),
+		          plumb_traffic_link_bandwidth(w->traffic,
+		                                       route->part[PLUMB_ROUTE_PART_LINK]));
 		plumb_json_end(w->json);
 	}
 	plumb_json_end(w->json);
@@ -565,9 +637,8 @@ void
 plumb_traffic_json(const struct plumb_traffic_answer *answer, struct plumb_json *json)
 {
 	struct writer w = { answer, &answer->traffic, answer->profile, json, 0 };
-	char mode[PLUMB_TRAFFIC_MODE];
 
-	plumb_json_key_text(json, "mode", plumb_traffic_mode(answer->profile, mode));
+	plumb_json_key_text(json, "mode", plumb_traffic_mode(answer->profile));
 	plumb_json_key_object(json, "totals");
 	write_total(&w, "kernels", &answer->traffic.in_kernels);
 	write_total(&w, "copies", &answer->traffic.copies);
@@ -586,6 +657,7 @@ plumb_traffic_json(const struct plumb_traffic_answer *answer, struct plumb_json 
 	write_kernels(&w);
 	plumb_traffic_collectives_json(answer, json);
 	write_routes(&w);
+	write_links(&w);
 	write_coverage(&w);
 	write_environment(&w);
 	plumb_traffic_join_json(answer, json);

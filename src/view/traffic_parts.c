@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plumb traffic as JSON: collectives, and the stalls that wait for traffic. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,11 +53,43 @@ write_ranks(const struct plumb_traffic_answer *answer, const struct plumb_collec
 	plumb_json_end(json);
 }
 
+/* What it takes on the links. */
+static void
+write_physical(const struct plumb_traffic_answer *answer, uint32_t number, struct plumb_json *json)
+{
+	const struct plumb_traffic_physical *physical = &answer->physicals.items[number];
+	const uint32_t *index_of = answer->traffic.index_of;
+	bool known = physical->measured.accesses;
+
+	plumb_json_key_number(json, "sent_bytes", physical->sent);
+	plumb_json_key_number(json, "sent_ratio", physical->sent_ratio);
+	plumb_json_key_quantity(json, "measured_bytes",
+	                        known ? physical->measured.bytes : PLUMB_UNKNOWN);
+	plumb_json_key_number(json, "measured_error_bytes",
+	                      known ? plumb_traffic_sum_error(&physical->measured) : NAN);
+	plumb_json_key_number(json, "measured_ratio", physical->measured_ratio);
+	plumb_json_key_array(json, "measured_pairs");
+	for (uint32_t i = 0; i < physical->pair_count; i++) {
+		const struct plumb_traffic_cell *pair =
+			&answer->physicals.pairs.items[physical->first_pair + i];
+
+		plumb_json_object(json);
+		key_unsigned(json, "from", index_of[pair->part[PLUMB_PHYSICAL_FROM]]);
+		key_unsigned(json, "to", index_of[pair->part[PLUMB_PHYSICAL_TO]]);
+		plumb_json_key_quantity(json, "bytes", pair->sum.bytes);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
 static void
 write_fact(const struct plumb_traffic_answer *answer, const struct plumb_collective_fact *fact,
            struct plumb_json *json)
 {
 	const struct plumb_profile *p = answer->profile;
+	uint32_t link = plumb_traffic_link_of_group(&answer->traffic, fact->group);
+	double bandwidth = plumb_traffic_link_bandwidth(&answer->traffic, link);
+	char text[PLUMB_LINK_WORDS];
 
 	plumb_json_object(json);
 	plumb_json_key_text(json, "name", plumb_text(p, fact->operation));
@@ -76,6 +109,10 @@ write_fact(const struct plumb_traffic_answer *answer, const struct plumb_collect
 	plumb_json_key_quantity(json, "moving_ns", fact->timed ? fact->moving_ns : PLUMB_UNKNOWN);
 	plumb_json_key_number(json, "algbw", fact->algorithm_bandwidth);
 	plumb_json_key_number(json, "busbw", fact->bus_bandwidth);
+	plumb_json_key_text(json, "link", plumb_traffic_link_words(&answer->traffic, link, text));
+	plumb_json_key_number(json, "link_bytes_per_second", bandwidth);
+	plumb_json_key_number(json, "link_share", fact->bus_bandwidth / bandwidth);
+	write_physical(answer, (uint32_t)(fact - answer->collectives.items.items), json);
 	plumb_json_key_array(json, "wait_ns");
 	for (uint32_t i = 0; i < fact->rank_count; i++)
 		plumb_json_quantity(

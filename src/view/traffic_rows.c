@@ -246,15 +246,27 @@ static void
 make_collectives(const struct plumb_traffic_answer *answer, struct plumb_answer *out)
 {
 	static const struct column columns[] = {
-		{ "collective", NULL, MEASURED }, { "group", NULL, MEASURED },
-		{ "size", "count", MEASURED },    { "datatype", NULL, MEASURED },
-		{ "algorithm", NULL, MEASURED },  { "protocol", NULL, MEASURED },
-		{ "count", "count", MEASURED },   { "bytes", "byte", MEASURED },
-		{ "algbw", "byte/s", DERIVED },   { "busbw", "byte/s", DERIVED },
-		{ "rank", NULL, MEASURED },       { "calls", "count", MEASURED },
-		{ "wait_ns", "ns", DERIVED },     { "last", "count", DERIVED },
+		{ "collective", NULL, MEASURED },
+		{ "group", NULL, MEASURED },
+		{ "size", "count", MEASURED },
+		{ "datatype", NULL, MEASURED },
+		{ "algorithm", NULL, MEASURED },
+		{ "protocol", NULL, MEASURED },
+		{ "count", "count", MEASURED },
+		{ "bytes", "byte", MEASURED },
+		{ "algbw", "byte/s", DERIVED },
+		{ "busbw", "byte/s", DERIVED },
+		{ "rank", NULL, MEASURED },
+		{ "calls", "count", MEASURED },
+		{ "wait_ns", "ns", DERIVED },
+		{ "last", "count", DERIVED },
 		{ "late_ns", "ns", DERIVED },
+		{ "link", NULL, MEASURED },
+		{ "link_bytes_per_second", "byte/s", MEASURED },
+		{ "sent_bytes", "byte", DERIVED },
+		{ "measured_bytes", "byte", MEASURED },
 	};
+	char text[PLUMB_LINK_WORDS];
 	const struct plumb_collective_facts *facts = &answer->collectives;
 	const struct plumb_profile *p = answer->profile;
 	uint32_t shown = plumb_traffic_shown(&answer->query, facts->items.count);
@@ -263,6 +275,8 @@ make_collectives(const struct plumb_traffic_answer *answer, struct plumb_answer 
 	ADD_COLUMNS(out, columns);
 	for (uint32_t i = 0; i < shown; i++) {
 		const struct plumb_collective_fact *f = &facts->items.items[i];
+		const struct plumb_traffic_physical *physical = &answer->physicals.items[i];
+		uint32_t link = plumb_traffic_link_of_group(&answer->traffic, f->group);
 
 		for (uint32_t r = 0; r < f->rank_count; r++) {
 			const struct plumb_collective_fact_rank *rank =
@@ -284,6 +298,14 @@ make_collectives(const struct plumb_traffic_answer *answer, struct plumb_answer 
 			plumb_answer_integer(out, f->timed ? rank->waited_ns : PLUMB_UNKNOWN);
 			plumb_answer_integer(out, late ? (int64_t)rank->last : PLUMB_UNKNOWN);
 			plumb_answer_integer(out, late ? rank->late_ns : PLUMB_UNKNOWN);
+			plumb_answer_copy(out,
+			                  plumb_traffic_link_words(&answer->traffic, link, text));
+			plumb_answer_number(out,
+			                    plumb_traffic_link_bandwidth(&answer->traffic, link));
+			plumb_answer_number(out, physical->sent);
+			plumb_answer_integer(out, physical->measured.accesses
+			                                  ? physical->measured.bytes
+			                                  : PLUMB_UNKNOWN);
 		}
 	}
 }
@@ -292,10 +314,12 @@ static void
 make_routes(const struct plumb_traffic_answer *answer, struct plumb_answer *out)
 {
 	static const struct column columns[] = {
-		{ "route", NULL, MEASURED },
-		{ "kind", NULL, MEASURED },
-		SUM_COLUMNS,
+		{ "route", NULL, MEASURED },    { "kind", NULL, MEASURED },
+		{ "link", NULL, MEASURED },     SUM_COLUMNS,
+		{ "speed", "byte/s", DERIVED }, { "link_bytes_per_second", "byte/s", MEASURED },
 	};
+	const struct plumb_traffic *traffic = &answer->traffic;
+	char text[PLUMB_LINK_WORDS];
 
 	out->title = "routes";
 	ADD_COLUMNS(out, columns);
@@ -305,7 +329,12 @@ make_routes(const struct plumb_traffic_answer *answer, struct plumb_answer *out)
 		plumb_answer_text(out,
 		                  plumb_traffic_route_name(route->part[PLUMB_ROUTE_PART_ROUTE]));
 		plumb_answer_text(out, plumb_traffic_kind_name(route->part[PLUMB_ROUTE_PART_KIND]));
+		plumb_answer_copy(out, plumb_traffic_link_words(
+					       traffic, route->part[PLUMB_ROUTE_PART_LINK], text));
 		add_sum(out, &route->sum);
+		plumb_answer_number(out, plumb_traffic_route_speed(traffic, route));
+		plumb_answer_number(out, plumb_traffic_link_bandwidth(
+						 traffic, route->part[PLUMB_ROUTE_PART_LINK]));
 	}
 }
 

@@ -15,7 +15,7 @@ from traffictest import ORACLES, Traffic, all_to_all, halo, mixed_warps, pointer
 from whytest import CUBIN, Function, profile as stalls_profile
 
 SUM = {"bytes": int, "accesses": int, "warps": (int, type(None)), "error_bytes": (int, float, type(None))}
-TEXT = (str, type(None))
+TEXT, NUMBER = (str, type(None)), (int, float, type(None))
 PLACE = {"user_file": TEXT, "user_line": (int, type(None)), "user_function": TEXT}
 KEYS = {
     "parties": {"label": str, "kind": str, "device": (int, type(None)), "name": TEXT, "uuid": TEXT,
@@ -31,7 +31,11 @@ KEYS = {
               "instructions": list},
     "kernels": {"name": str, "mangled": str, **PLACE, "context": (list, type(None)), "launches": (int, type(None)),
                 "gpu_ns": (int, type(None)), **SUM, "moves": list},
-    "routes": {"route": str, "kind": str, **SUM},
+    "routes": {"route": str, "kind": str, "link": TEXT, **SUM, "speed": NUMBER, "link_bytes_per_second": NUMBER,
+               "link_share": NUMBER},
+    "links": {"one": int, "other": int, "label": str, "kind": str, "path": TEXT, "links": (int, type(None)),
+              "generation": (int, type(None)), "bytes_per_second": (int, type(None)), "peer_access": (bool, type(None)),
+              "there": dict, "back": dict},
     "coverage": {"source": str, "fate": str, "reason": TEXT, "unit": str, "seen": bool, "count": int},
     "environment": {"pid": (int, type(None)), "key": str, "value": str},
 }
@@ -295,19 +299,27 @@ def test_what_the_library_sends_is_expected(tmp_path):
     assert causes(made(tmp_path, traffic)) == []
 
 
-@pytest.mark.parametrize("key, mode", [(("traffic.sampled", "0.1 of the launches, seed 5"), "sampled:0.1"),
-                                       (("gpu.sanitizer", "/usr/lib/x.so"), "full"), (None, "calls")])
-def test_how_it_was_recorded(key, mode, tmp_path):
+@pytest.mark.parametrize("mode", ["sampled:0.1", "full", "calls"])
+def test_how_it_was_recorded(mode, tmp_path):
     """What the collector writes says how; a sample gets no findings about what nobody touched."""
     traffic = halo_by_copies(1 << 16)
-    traffic.mode = None
-    traffic.ledger.append((0, "object", "received", None, 1))
-    traffic.environment += [(0, *key)] if key else []
+    traffic.mode = mode
     traffic.environment.append((0, "traffic.multicast.gap", "2 multicast objects were made: traffic through them is not seen"))
     answer = made(tmp_path, traffic)
     assert answer["mode"] == mode and ("halo" in causes(answer)) == (mode != "sampled:0.1")
     text = text_of(tmp_path / "t.plumb")
     assert "2 multicast objects were made" in text and ("of a part of the launches" in text) == (mode == "sampled:0.1")
+
+
+def test_what_tensor_maps_move_is_said(tmp_path):
+    """A program of which nothing else is seen: the text says that something was not."""
+    traffic = Traffic(2)
+    traffic.object(1, 4096, at=("t.py", 3))
+    traffic.ledger.append((0, "object", "received", None, 1))
+    traffic.environment.append((0, "traffic.tensor.gap", "4 instructions of loaded GPU code copy by tensor maps: these copies are "
+                                "not counted"))
+    text = " ".join(text_of(traffic.write(tmp_path / "t.plumb")).split())
+    assert "no data went between devices" in text and "not seen, or only in part 4 instructions of loaded GPU code" in text
 
 
 @pytest.mark.parametrize("columns", [2, 4])
@@ -464,10 +476,12 @@ def test_json_has_the_documented_keys(tmp_path):
     traffic.ledger.append((0, "access", "received", None, 10))
     traffic.ledger.append((0, "access", "not_delivered", "multicast", 3))
     traffic.environment.append((0, "traffic.kernels", "bfs"))
+    traffic.link(0, 3)
     answer = made(tmp_path, traffic)
     assert set(answer) == {"schema", "verb", "mode", "totals", "parties", "matrices", "findings", "pairs", "pairs_left_out",
                            "objects", "objects_left_out", "lines", "lines_left_out", "kernels", "kernels_left_out",
-                           "collectives", "collectives_left_out", "routes", "coverage", "environment", "stalls"}
+                           "collectives", "collectives_left_out", "routes", "links", "links_missing", "coverage", "environment",
+                           "stalls"}
     assert (answer["schema"], answer["verb"], answer["mode"], answer["stalls"]) == (1, "traffic", "full", None)
     for key, keys in KEYS.items():
         assert answer[key], key

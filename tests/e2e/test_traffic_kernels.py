@@ -36,6 +36,7 @@ def test_transfers_of_kernels_are_in_the_profile(tmp_path):
                 ("device memory", 1, 1 << 20, 4000, 1 << 20)}
         assert db.execute("SELECT SUM(accesses), MAX(offset + width) FROM object_bins").fetchone() == (2000, 4096)
         assert db.execute("SELECT COUNT(*) FROM transfers WHERE context IS NULL").fetchone() == (0,)
+        assert db.execute("SELECT value FROM environment WHERE key = 'traffic.mode'").fetchall() == [("full",)]
     # What the runner of bench/traffic reads of such a profile.
     assert {key: row[:2] for key, row in bench.transfers(path).items()} == {
         ("store", 0, 1): [4000, 1000], ("store", 1, 0): [4000, 1000]}
@@ -51,6 +52,8 @@ def test_a_sample_has_its_error(tmp_path):
     assert abs(size - truth) < 4 * variance ** 0.5
     with sqlite3.connect(path) as db:
         ledger = dict(db.execute("SELECT fate, count FROM ledger WHERE source = 'traffic.launch'"))
+        facts = db.execute("SELECT key, value FROM environment WHERE key LIKE 'traffic.%' AND key <> 'traffic.links' ORDER BY key")
+        assert facts.fetchall() == [("traffic.mode", "sampled:0.25"), ("traffic.seed", "3")]
     assert ledger["not_drawn"] + ledger["attributed"] == ledger["received"] == 400
 
 

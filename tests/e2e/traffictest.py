@@ -25,6 +25,7 @@ class Traffic:
         self.frames, self.contexts = [], [(None, None)]  # (kind, name, file, line), (parent, frame)
         self.functions, self.lines, self.objects, self.bins, self.transfers = [], [], [], [], []
         self.ranges, self.ledger, self.environment, self.values, self.collectives = [], [], [], [], []
+        self.links = []
 
     # ---- names ----
 
@@ -102,10 +103,16 @@ class Traffic:
         self.transfers.append((context, 0, kind, route, device, source, target, None, None, None, None, None, count, None,
                                count * each, 0))
 
-    def collective(self, rank, sequence, start, end, each, operation="AllReduce", algorithm="RING", protocol="SIMPLE"):
-        """An operation that the library told RANK's process of, of EACH bytes; its kernel ran from START to END."""
-        self.collectives.append((rank, "group0", None, start, self.devices, sequence, operation, "ncclFloat32", algorithm, protocol,
-                                 start - 1000, end, each, rank, None, None, 2))
+    def collective(self, rank, sequence, start, end, each, operation="AllReduce", algorithm="RING", protocol="SIMPLE", at=None,
+                   group="group0"):
+        """An operation that the library told RANK's process of, of EACH bytes, called at the context AT; its kernel ran
+        from START to END."""
+        self.collectives.append((rank, group, None, start, self.devices, sequence, operation, "ncclFloat32", algorithm, protocol,
+                                 start - 1000, end, each, rank, None, None, 2, at))
+
+    def link(self, one, other, kind="NVSwitch", path=None, links=18, generation=None, speed=450 * 10**9, peer=1):
+        """What links the device ONE with OTHER (None: the host)."""
+        self.links.append((f"GPU-{one}", None if other is None else f"GPU-{other}", kind, path, links, generation, speed, peer))
 
     def time(self, kernel, device, ns, count=1):
         self.values.append((self.kernel(kernel), "gpu.time", device, ns, count, None, None))
@@ -171,7 +178,9 @@ class Traffic:
              "code_function, offset, width, accesses, warps, bytes, error_bytes",
              sorted(((new[t[0]], *t[1:]) for t in self.transfers), key=lambda t: -1 if t[0] is None else t[0]))
         rows("collectives", "track, group_name, ranks, start_ns, size, sequence, operation, datatype, algorithm, protocol, "
-             "called_ns, end_ns, bytes, rank, peer, root, channels", sorted(self.collectives, key=lambda c: (c[0], c[3])))
+             "called_ns, end_ns, bytes, rank, peer, root, channels, context",
+             sorted(((*c[:-1], new[c[-1]]) for c in self.collectives), key=lambda c: (c[0], c[3])))
+        rows("device_links", "uuid, peer_uuid, kind, path, links, generation, bytes_per_second, peer_access", self.links)
         mode = [(None, "traffic.mode", self.mode)] if self.mode else []
         rows("environment", "process, key, value", [*mode, *self.environment])
         rows("ledger", "process, source, fate, detail, count", self.ledger)
@@ -338,3 +347,37 @@ def bulk(n, blocks=1000):
 ORACLES = [("ring_store", ring_store), ("ring_load", ring_load), ("mixed_warps", mixed_warps), ("halo", halo),
            ("all_to_all", all_to_all), ("pointer_array", pointer_array), ("atomics", atomics), ("reuse", reuse),
            ("copies", copies), ("bulk", bulk)]
+
+
+# ---- links ----
+
+def through_switches(devices=2, ranks=False, mode="calls"):
+    traffic = Traffic(devices, mode=mode, ranks=ranks)
+    for i in range(devices):
+        traffic.link(i, None, "PCIe", links=16, generation=5, speed=63 * 10**9, peer=None)
+        for k in range(i + 1, devices):
+            traffic.link(i, k)
+    return traffic
+
+
+def all_reduces(devices=4, each=1 << 20, times=5, protocol="SIMPLE", measured=True, others=()):
+    """TIMES all-reduces by a ring, whose kernels store what the formula says to the next GPU."""
+    traffic = through_switches(devices, ranks=True, mode="full")
+    call = traffic.context(traffic.python("train.py", 50), ("native", "ncclAllReduce"))
+    kernel = traffic.context(traffic.python("train.py", 50), ("native", "ncclAllReduce"), ("kernel", "ncclDevKernel"))
+    _, function, offset = traffic.line("ncclDevKernel", 0x40, [("nccl.cu", 1)])
+    for rank in range(devices):
+        for i in range(times):
+            start = 10**9 + i * 10**7
+            traffic.collective(rank, i, start, start + 10**6, each, protocol=protocol, at=call)
+        traffic.transfers.append((call, rank, "collective", "unknown", rank, rank, None, None, None, None, None, None, times, None,
+                                  times * each, 0))
+        if measured:
+            factor = {"SIMPLE": 1, "LL": 2}[protocol]
+            traffic.access("store", rank, (rank + 1) % devices, (kernel, function, offset),
+                           times * 2 * (devices - 1) * each * factor // devices // 8, 8)
+    for operation, at in others:
+        traffic.collective(0, 100, 2 * 10**9, 2 * 10**9 + 1000, 64, operation=operation, at=call if at else None)
+        traffic.transfers.append((call if at else traffic.context(traffic.python("train.py", 9)), 0, "collective", "unknown", 0, 0,
+                                  None, None, None, None, None, None, 1, None, 64, 0))
+    return traffic

@@ -16,7 +16,7 @@ SCRIPT = "<img src=x onerror=document.title='bad'>"
 # mixed: two lines, objects with parts on each device, an array of pointers that all read, copies, and calls.
 MAKE = """
 import pathlib, sys
-from traffictest import Traffic, all_to_all, pointer_array
+from traffictest import Traffic, all_reduces, all_to_all, pointer_array
 folder, script = pathlib.Path(sys.argv[1]), sys.argv[2]
 made, _ = pointer_array(4)
 for device in range(4):
@@ -28,7 +28,12 @@ made.call("receive", 1, 0, 1, 4, 1 << 20)
 made.write(folder / "mixed.plumb")
 for n in (2, 4, 8, 72):
     all_to_all(n, side=72 * 64)[0].write(folder / f"all{n}.plumb")
+wired = all_reduces(times=5)
+wired.copy(0, 1, 10, 90_000_000, ns=400_000)
+wired.copy(None, 2, 5, 6_300_000, ns=1_000_000, at=("train.py", 41))
+wired.write(folder / "wired.plumb")
 hostile = Traffic(2)
+hostile.environment.append((None, "traffic.links", script))
 line = hostile.line(script, 0x10, [(script + ".cu", 7)])
 hostile.access("store", 0, 1, line, 64, 4, object=hostile.object(1, 256, at=(script + ".py", 3), name=script + chr(0x202e)))
 hostile.bin(0, 0, "store", 0, 2**62, 5)
@@ -226,11 +231,43 @@ def test_links_and_routes(open_page, view):
     page = open_page(f"{view('mixed')}#1/traffic")
     loaded(page)
     words = page.locator(".topology .link title").all_text_contents()
+    assert "How the GPUs are linked is not known: the recording does not say." in page.locator(".topology").inner_text()
+    assert page.locator(".topology .wire").count() == 0 and page.get_by_role("heading", name="Collectives").count() == 0
     assert len(words) == 5 and any(one.startswith("GPU 0 → GPU 1 ") and one.endswith("by peer access, copy engine") for one in words), words
     rows = list(zip(column_of(page, "Pairs and routes", "route"), column_of(page, "Pairs and routes", "moved")))
     assert ("copy engine", "10.0 MiB") in rows
     assert matrix(page, "What calls asked for").count() == 1
     assert from_corner(page, "What calls asked for", 0, 1).startswith("GPU 0 → GPU 1: 4.00 MiB")
+
+
+def test_the_wiring(open_page, view, picture):
+    """Four GPUs at switches, and the host by PCIe. Copies reach half of the NVLinks' 450 GB/s, all-reduces send 1.5 times what is asked."""
+    page = open_page(f"{view('wired')}#1/traffic")
+    loaded(page)
+    page.locator(".topology").scroll_into_view_if_needed()
+    picture(page, "traffic-wired")
+    wires = page.locator(".topology .wire title").all_text_contents()
+    assert sorted(wires) == sorted([
+        *(f"GPU {i} and host: PCIe 5 x16, 63.0 GB/s in one direction" for i in range(4)),
+        *(f"GPU {i}: 18 NVLinks through NVSwitch, 450 GB/s in one direction, shared by all its pairs" for i in range(4))]), wires
+    assert page.locator(".topology .hub").text_content() == "NVSwitch"
+    words = [one for one in page.locator(".topology .link title").all_text_contents() if "copy engine" in one]
+    assert any(one.endswith("over 18 NVLinks through NVSwitch, 450 GB/s in one direction; copies reached 225 GB/s to GPU 1, 50.0 % of it")
+               for one in words), words
+    routes = list(zip(column_of(page, "Routes", "kind"), column_of(page, "Routes", "link"), column_of(page, "Routes", "of the link")))
+    assert ("copy", "18 NVLinks through NVSwitch", "50.0 %") in routes and ("copy", "PCIe 5 x16", "10.0 %") in routes
+    assert ("store", "18 NVLinks through NVSwitch", "unknown") in routes
+    assert ("collective", "18 NVLinks through NVSwitch", "unknown") in routes
+    shown = {name: column_of(page, "Collectives", name) for name in ("a call asks for", "a rank sends", "ratio, computed", "ratio, measured")}
+    assert shown == {"a call asks for": ["1.00 MiB"], "a rank sends": ["1.50 MiB"], "ratio, computed": ["1.50"], "ratio, measured": ["1.50"]}
+    assert "18 NVLinks through NVSwitch" in column_of(page, "Pairs and routes", "link")
+
+
+def test_wiring_is_accessible(open_page, view):
+    for look in ("light", "dark"):
+        page = open_page(f"{view('wired')}#1/traffic", look, bypass_csp=True)
+        loaded(page)
+        check_axe(page)
 
 
 def test_many_gpus(open_page, view, picture):
@@ -279,7 +316,7 @@ def test_traffic_in_one_file(open_page, made, tmp_path):
 def test_csv_is_that_of_the_verb(open_page, view, made):
     page = open_page(f"{view('mixed')}#1/traffic")
     loaded(page)
-    for number, by in enumerate(("object", "line", "pair")):
+    for number, by in enumerate(("object", "line", "route", "pair")):
         with page.expect_download() as waiting:
             page.get_by_role("button", name="CSV").nth(number).click()
         verb = subprocess.run([PLUMB, "traffic", made / "mixed.plumb", "--by", by, "--csv", "--top", "0"], capture_output=True, check=True, timeout=60).stdout

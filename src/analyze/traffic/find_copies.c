@@ -241,7 +241,7 @@ draft_halo(struct plumb_traffic_finder *f, const struct plumb_traffic_object *ob
 	plumb_traffic_lines_json(f, draft.evidence, object->object);
 	mark_copies(f, &draft, object->object, true);
 	draft.saving_ns = plumb_traffic_time(f, halo->from, owner, saving);
-	draft.confidence = 0.7;
+	draft.confidence = plumb_traffic_trust(f, 0.7);
 	return plumb_draft_end(f->study, &draft);
 }
 

@@ -65,7 +65,7 @@ draft_untouched(struct plumb_traffic_finder *f, uint32_t object, uint32_t alike,
 	                        touchable > touched ? touchable - touched : 0);
 	plumb_traffic_lines_json(f, draft.evidence, object);
 	draft.severity = PLUMB_NOTE;
-	draft.confidence = 0.6;
+	draft.confidence = plumb_traffic_trust(f, 0.6);
 	return plumb_draft_end(f->study, &draft);
 }
 

@@ -5,7 +5,7 @@
  *   pointers   a small object with addresses lies on a device whose threads are not those that read
  *   pair       a pair of devices has traffic that the pattern of all others does not have
  *   relay      a device, or the host, passes on by copies what it received by copies
- *   halo       copies move far more of an object than kernels touch
+ *   halo       copies, or kernels, move far more of an object than kernels touch
  *   untouched  an object that is far larger than what is touched of it
  *   sharing    several devices write to different parts of one line of memory
  *   thrash     several devices write and read one managed object
@@ -179,11 +179,17 @@ plumb_traffic_object_words(const struct plumb_traffic_finder *f, uint32_t object
 	return text;
 }
 
+double
+plumb_traffic_trust(const struct plumb_traffic_finder *f, double confidence)
+{
+	return plumb_profile_environment(f->study->profile, "traffic.tensor.gap") ? confidence / 2
+	                                                                          : confidence;
+}
+
 bool
 plumb_traffic_is_sampled(const struct plumb_traffic_finder *f)
 {
-	char text[PLUMB_TRAFFIC_MODE];
-	const char *mode = plumb_traffic_mode(f->study->profile, text);
+	const char *mode = plumb_traffic_mode(f->study->profile);
 
 	if (mode && !strncmp(mode, "sampled", 7))
 		return true;
@@ -196,10 +202,10 @@ static int
 find_traffic(struct plumb_study *study)
 {
 	static int (*const causes[])(struct plumb_traffic_finder *) = {
-		plumb_traffic_find_pointers,  plumb_traffic_find_unexpected,
-		plumb_traffic_find_relays,    plumb_traffic_find_halos,
-		plumb_traffic_find_untouched, plumb_traffic_find_sharing,
-		plumb_traffic_find_thrash,
+		plumb_traffic_find_pointers, plumb_traffic_find_unexpected,
+		plumb_traffic_find_relays,   plumb_traffic_find_halos,
+		plumb_traffic_find_filled,   plumb_traffic_find_untouched,
+		plumb_traffic_find_sharing,  plumb_traffic_find_thrash,
 	};
 	struct plumb_traffic_finder f = { .study = study };
 	struct plumb_error error;

@@ -17,6 +17,7 @@ int plumb_traffic_find_pointers(struct plumb_traffic_finder *f);
 int plumb_traffic_find_unexpected(struct plumb_traffic_finder *f);
 int plumb_traffic_find_relays(struct plumb_traffic_finder *f);
 int plumb_traffic_find_halos(struct plumb_traffic_finder *f);
+int plumb_traffic_find_filled(struct plumb_traffic_finder *f);
 int plumb_traffic_find_untouched(struct plumb_traffic_finder *f);
 int plumb_traffic_find_sharing(struct plumb_traffic_finder *f);
 int plumb_traffic_find_thrash(struct plumb_traffic_finder *f);
@@ -60,6 +61,9 @@ char *plumb_traffic_object_words(const struct plumb_traffic_finder *f, uint32_t 
 /* Were accesses of a device to its own memory looked at, too? Without them, what nobody touched is
  * not known. */
 bool plumb_traffic_sees_local(const struct plumb_traffic_finder *f);
+/* How far a finding can be trusted that needs all reads of an object: CONFIDENCE, or less if the
+ * program has copies by tensor maps, which nobody sees. */
+double plumb_traffic_trust(const struct plumb_traffic_finder *f, double confidence);
 /* Was only a part of the launches looked at? */
 bool plumb_traffic_is_sampled(const struct plumb_traffic_finder *f);
 

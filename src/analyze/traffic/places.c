@@ -103,6 +103,8 @@ plumb_traffic_find_places(struct plumb_traffic *traffic, const uint32_t *user_of
 			                             .most = -1 };
 		uint32_t number;
 
+		if (traffic->facts[i].local)
+			continue;
 		place.line_count = lines_of(p, t, &place.first_line);
 		if (!place.line_count && t->context != PLUMB_NONE) {
 			place.user = user_of[t->context];
@@ -214,7 +216,7 @@ plumb_traffic_find_kernels(struct plumb_traffic *traffic)
 		uint32_t name, frame;
 
 		traffic->facts[i].kernel = PLUMB_NONE;
-		if (!plumb_access_is_code(t->kind))
+		if (!plumb_access_is_code(t->kind) || traffic->facts[i].local)
 			continue;
 		frame = kernel_of(p, t, &name);
 		if (name == PLUMB_NONE)

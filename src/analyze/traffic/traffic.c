@@ -20,8 +20,8 @@ plumb_traffic_owner(const struct plumb_traffic *traffic, uint32_t object)
 	return o->kind == PLUMB_OBJECT_PINNED ? traffic->host : traffic->unknown;
 }
 
-static bool
-is_host_memory(uint16_t kind)
+bool
+plumb_traffic_is_host_memory(uint16_t kind)
 {
 	return kind == PLUMB_MEMORY_PAGEABLE || kind == PLUMB_MEMORY_PINNED ||
 	       kind == PLUMB_MEMORY_HOST;
@@ -45,7 +45,7 @@ party_of(const struct plumb_traffic *traffic, const struct plumb_transfer_row *t
 	if (t->kind == PLUMB_ACCESS_COPY && t->context != PLUMB_NONE) {
 		struct plumb_transfer name = plumb_context_frame(p, t->context)->transfer;
 
-		if (is_host_memory(to ? name.to : name.from))
+		if (plumb_traffic_is_host_memory(to ? name.to : name.from))
 			return traffic->host;
 	}
 	return traffic->unknown;
@@ -73,15 +73,18 @@ find_facts(struct plumb_traffic *traffic)
 		fact->initiator = t->initiator == PLUMB_NONE ? traffic->unknown : t->initiator;
 		fact->from = party_of(traffic, t, t->ends.from, t->from_object, false);
 		fact->to = party_of(traffic, t, t->ends.to, t->to_object, true);
-		if (t->kind == PLUMB_ACCESS_COLLECTIVE && fact->to == traffic->unknown)
+		/* Its result is this device's too, but the data goes to all ranks. */
+		if (t->kind == PLUMB_ACCESS_COLLECTIVE && !t->ends.to)
 			fact->to = traffic->group;
 		fact->owner = owner_of(t->kind, fact);
 		fact->logical = plumb_access_is_logical(t->kind);
+		fact->local = plumb_access_is_code(t->kind) && fact->from == fact->to &&
+		              fact->from < traffic->host;
 	}
 }
 
-static struct plumb_traffic_sum
-sum_of(const struct plumb_transfer_row *t)
+struct plumb_traffic_sum
+plumb_traffic_sum_of(const struct plumb_transfer_row *t)
 {
 	return (struct plumb_traffic_sum){
 		.bytes = t->bytes,
@@ -117,14 +120,16 @@ add_transfer(struct plumb_traffic *traffic, uint32_t i)
 {
 	const struct plumb_transfer_row *t = &traffic->profile->transfers[i];
 	const struct plumb_traffic_fact *f = &traffic->facts[i];
-	struct plumb_traffic_sum sum = sum_of(t);
+	struct plumb_traffic_sum sum = plumb_traffic_sum_of(t);
 	uint32_t object = f->owner == f->from ? t->from_object : t->to_object;
 	uint32_t pair[] = { f->initiator, f->owner, f->from, f->to, t->kind, t->route };
 	uint32_t move[] = { f->place, object, f->initiator, f->owner, f->from, f->to, t->kind };
 	uint32_t insn[] = { f->place, t->function, small(t->offset), t->kind, small(t->width) };
 	uint32_t kernel[] = { f->kernel, f->initiator, f->owner, t->kind };
-	uint32_t route[] = { t->route, t->kind };
+	uint32_t route[] = { t->route, t->kind, plumb_traffic_link_of(traffic, i) };
 
+	if (f->local)
+		return true;
 	if (f->from != f->to)
 		plumb_traffic_sum_add(f->logical                     ? &traffic->logical
 		                      : t->kind == PLUMB_ACCESS_COPY ? &traffic->copies
@@ -136,7 +141,7 @@ add_transfer(struct plumb_traffic *traffic, uint32_t i)
 	        plumb_traffic_cell_add(&traffic->instructions, insn, 5, &sum)) &&
 	       (f->kernel == PLUMB_NONE ||
 	        plumb_traffic_cell_add(&traffic->kernel_moves, kernel, 4, &sum)) &&
-	       plumb_traffic_cell_add(&traffic->routes, route, 2, &sum) &&
+	       plumb_traffic_cell_add(&traffic->routes, route, 3, &sum) &&
 	       add_uses(traffic, t, f, &sum);
 }
 
@@ -287,8 +292,8 @@ make(struct plumb_traffic *traffic, const uint32_t *user_of)
 	if (!traffic->facts)
 		return false;
 	find_facts(traffic);
-	if (!find_parties(traffic) || !plumb_traffic_find_places(traffic, user_of) ||
-	    !plumb_traffic_find_kernels(traffic))
+	if (!find_parties(traffic) || !plumb_traffic_find_links(traffic) ||
+	    !plumb_traffic_find_places(traffic, user_of) || !plumb_traffic_find_kernels(traffic))
 		return false;
 	for (uint32_t i = 0; i < p->transfers_count; i++)
 		if (!add_transfer(traffic, i))
@@ -325,6 +330,9 @@ plumb_traffic_free(struct plumb_traffic *traffic)
 	free(traffic->parties);
 	free(traffic->index_of);
 	free(traffic->facts);
+	free(traffic->link_of_context);
+	plumb_vec_free(&traffic->links);
+	plumb_vec_free(&traffic->members);
 	plumb_vec_free(&traffic->pairs);
 	plumb_vec_free(&traffic->routes);
 	plumb_vec_free(&traffic->uses);
@@ -397,9 +405,9 @@ plumb_traffic_matrix(const struct plumb_traffic *traffic, enum plumb_traffic_mat
 
 #define LARGE_COPY (INT64_C(1) << 20) /* smaller ones measure the latency */
 
-/* The time of the copies that BYTES are of; NULL: there is none. Values are ordered by context. */
-static const struct plumb_value *
-time_of(const struct plumb_profile *p, const struct plumb_value *bytes)
+/* Values are ordered by context. */
+const struct plumb_value *
+plumb_traffic_copy_time(const struct plumb_profile *p, const struct plumb_value *bytes)
 {
 	const struct plumb_value *first = bytes, *end = p->values + p->values_count;
 
@@ -425,7 +433,7 @@ plumb_traffic_bandwidth(const struct plumb_profile *p, uint32_t from, uint32_t t
 		if (bytes->metric != PLUMB_METRIC_GPU_COPY_BYTES || bytes->ends.from != from + 1 ||
 		    bytes->ends.to != to + 1 || bytes->mean < (double)LARGE_COPY)
 			continue;
-		time = time_of(p, bytes);
+		time = plumb_traffic_copy_time(p, bytes);
 		if (!time)
 			continue;
 		speed = (double)bytes->sum / (double)time->sum * 1e9;

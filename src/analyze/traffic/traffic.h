@@ -81,6 +81,7 @@ enum {
 enum {
 	PLUMB_ROUTE_PART_ROUTE,
 	PLUMB_ROUTE_PART_KIND,
+	PLUMB_ROUTE_PART_LINK, /* the first of those alike, in `links`; PLUMB_NONE: not known */
 };
 
 /* Which cells of a list are of one thing, and their sum. */
@@ -117,11 +118,27 @@ struct plumb_traffic_kernel {
 	struct plumb_traffic_range moves;
 };
 
+/* What lies between two parties. [0] is from ONE to OTHER, [1] the other way. */
+struct plumb_traffic_link {
+	uint32_t row;                  /* of the profile's device_links */
+	uint32_t one, other;           /* parties: ONE is less; OTHER may be the host */
+	uint32_t alike;                /* the first link that is described in the same way */
+	int64_t copied[2], copy_ns[2]; /* bytes and times of copies whose times are known */
+};
+
+/* The device of a rank of a group of collectives. */
+struct plumb_traffic_member {
+	uint32_t group; /* string */
+	uint32_t device;
+	int64_t rank, size;
+};
+
 /* What is known of one row of the profile's transfers. */
 struct plumb_traffic_fact {
 	uint32_t initiator, owner, from, to; /* parties */
 	uint32_t place, kernel;              /* in the lists; kernel: PLUMB_NONE */
 	bool logical;
+	bool local; /* code of a device reaches its own memory: in no list */
 };
 
 struct plumb_traffic {
@@ -134,6 +151,9 @@ struct plumb_traffic {
 	struct plumb_traffic_fact *facts; /* by transfer */
 	plumb_traffic_cells pairs;        /* most bytes first */
 	plumb_traffic_cells routes;       /* likewise */
+	PLUMB_VEC(struct plumb_traffic_link) links;                  /* by ONE, then OTHER */
+	PLUMB_VEC(struct plumb_traffic_member) members;              /* by group, then rank */
+	uint32_t *link_of_context;                                   /* private */
 	plumb_traffic_cells uses, moves, instructions, kernel_moves; /* of a thing: most first */
 	/* Most bytes between parties first. */
 	PLUMB_VEC(struct plumb_traffic_object) objects; /* all of the profile */
@@ -169,6 +189,8 @@ plumb_access_is_code(uint32_t kind)
 	return kind && kind < PLUMB_ACCESS_COPY;
 }
 
+/* Of one transfer. */
+struct plumb_traffic_sum plumb_traffic_sum_of(const struct plumb_transfer_row *transfer);
 void plumb_traffic_sum_add(struct plumb_traffic_sum *into, const struct plumb_traffic_sum *from);
 /* The standard error of the bytes; NAN: not known. */
 double plumb_traffic_sum_error(const struct plumb_traffic_sum *sum);
@@ -210,10 +232,35 @@ plumb_traffic_place_text(const struct plumb_traffic *traffic,
  * NAN: there were none. */
 double plumb_traffic_bandwidth(const struct plumb_profile *profile, uint32_t from, uint32_t to);
 
-/* How it was recorded: "calls", "full", "sampled:0.1". Returns TEXT, or NULL: the profile does not
- * say, or has no traffic. */
-#define PLUMB_TRAFFIC_MODE 40
-const char *plumb_traffic_mode(const struct plumb_profile *profile, char text[PLUMB_TRAFFIC_MODE]);
+/* The link between two parties, in `links`; PLUMB_NONE: it is not known. */
+uint32_t plumb_traffic_link_between(const struct plumb_traffic *traffic, uint32_t a, uint32_t b);
+/* Over what a transfer went, or all pairs of a collective's group: the first link that is described
+ * so. PLUMB_NONE: it is not known, or pairs differ. */
+uint32_t plumb_traffic_link_of(const struct plumb_traffic *traffic, uint32_t transfer);
+uint32_t plumb_traffic_link_of_group(const struct plumb_traffic *traffic, uint32_t group);
+/* The devices of all ranks of the group (a string), in the order of ranks. NULL: not all are
+ * known. */
+const struct plumb_traffic_member *
+plumb_traffic_members(const struct plumb_traffic *traffic, uint32_t group, uint32_t *count);
+/* NULL: there is no such link. */
+const struct plumb_device_link *
+plumb_traffic_link_row(const struct plumb_traffic *traffic, uint32_t link);
+/* "18 NVLinks through NVSwitch", "PCIe 5 x16 through the host bridge". Returns TEXT; NULL: there is
+ * no such link. */
+#define PLUMB_LINK_WORDS 160
+const char *plumb_traffic_link_words(const struct plumb_traffic *traffic, uint32_t link,
+                                     char text[PLUMB_LINK_WORDS]);
+/* Bytes per second: what a link can carry in one direction; what copies over it reached, in one
+ * direction, or over all links alike. NAN: not known. */
+double plumb_traffic_link_bandwidth(const struct plumb_traffic *traffic, uint32_t link);
+double plumb_traffic_link_speed(const struct plumb_traffic_link *link, int back);
+double plumb_traffic_alike_speed(const struct plumb_traffic *traffic, uint32_t link);
+/* Why no link is known; NULL: some are. */
+const char *plumb_traffic_links_missing(const struct plumb_traffic *traffic);
+
+/* How it was recorded: "calls", "full", "sampled:0.1". NULL: the profile does not say, or has no
+ * traffic. */
+const char *plumb_traffic_mode(const struct plumb_profile *profile);
 
 /* ---- private to traffic/ ---- */
 
@@ -226,5 +273,10 @@ void plumb_traffic_cells_join(plumb_traffic_cells *cells);
 void plumb_traffic_cells_rank(plumb_traffic_cells *cells, int parts);
 bool plumb_traffic_find_places(struct plumb_traffic *traffic, const uint32_t *user_of);
 bool plumb_traffic_find_kernels(struct plumb_traffic *traffic);
+bool plumb_traffic_find_links(struct plumb_traffic *traffic);
+bool plumb_traffic_is_host_memory(uint16_t kind);
+/* The value with the time of the copies that BYTES are of; NULL: there is none. */
+const struct plumb_value *
+plumb_traffic_copy_time(const struct plumb_profile *profile, const struct plumb_value *bytes);
 
 #endif

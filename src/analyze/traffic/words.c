@@ -132,32 +132,8 @@ plumb_traffic_place_text(const struct plumb_traffic *traffic,
 
 /* ---- how it was recorded ---- */
 
-static bool
-has_source(const struct plumb_profile *p, uint32_t source)
-{
-	for (uint32_t i = 0; i < p->ledger_count; i++)
-		if (p->ledger[i].source == source)
-			return true;
-	return false;
-}
-
 const char *
-plumb_traffic_mode(const struct plumb_profile *profile, char text[PLUMB_TRAFFIC_MODE])
+plumb_traffic_mode(const struct plumb_profile *profile)
 {
-	const char *mode = plumb_profile_environment(profile, "traffic.mode");
-	const char *sampled = plumb_profile_environment(profile, "traffic.sampled");
-
-	if (mode)
-		snprintf(text, PLUMB_TRAFFIC_MODE, "%s", mode);
-	else if (sampled) /* "0.1 of the launches, …" */
-		snprintf(text, PLUMB_TRAFFIC_MODE, "sampled:%.*s", (int)strcspn(sampled, " "),
-		         sampled);
-	else if (plumb_profile_environment(profile, "gpu.sanitizer"))
-		snprintf(text, PLUMB_TRAFFIC_MODE, "full");
-	else if (has_source(profile, PLUMB_SOURCE_OBJECT) ||
-	         has_source(profile, PLUMB_SOURCE_COLLECTIVE))
-		snprintf(text, PLUMB_TRAFFIC_MODE, "calls");
-	else
-		return NULL;
-	return text;
+	return plumb_profile_environment(profile, PLUMB_TRAFFIC_MODE);
 }

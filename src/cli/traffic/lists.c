@@ -15,14 +15,14 @@
 #define USERS_MOST 2
 #define LOOKED_MOST 2048 /* moves of a line that are looked through for different pairs */
 
-static uint32_t
-shown_of(const struct plumb_traffic_printer *t, uint32_t count)
+uint32_t
+plumb_traffic_rows_shown(const struct plumb_traffic_printer *t, uint32_t count)
 {
 	return t->top && t->top < count ? t->top : count;
 }
 
-static void
-end_table(struct plumb_traffic_printer *t, struct plumb_table *table, uint32_t left)
+void
+plumb_traffic_end_table(struct plumb_traffic_printer *t, struct plumb_table *table, uint32_t left)
 {
 	t->failed |= plumb_table_print(table, t->out, t->width, t->colour) < 0;
 	plumb_table_free(table);
@@ -92,7 +92,7 @@ print_matrix(struct plumb_traffic_printer *t, const char *heading, const char *c
 	}
 	if (table) {
 		fprintf(t->out, "\n %s\n", heading);
-		end_table(t, table, 0);
+		plumb_traffic_end_table(t, table, 0);
 	}
 	free(names);
 	free(columns);
@@ -139,7 +139,7 @@ print_entries(struct plumb_traffic_printer *t, const char *heading, const int64_
 	}
 	if (entries && table) {
 		qsort(entries, count, sizeof *entries, compare_entries);
-		for (uint32_t i = 0; i < shown_of(t, count); i++) {
+		for (uint32_t i = 0; i < plumb_traffic_rows_shown(t, count); i++) {
 			char pair[2 * PLUMB_PARTY_SIZE + 8] = "";
 
 			plumb_table_cell(table, plumb_format_bytes(text, entries[i].bytes));
@@ -150,7 +150,7 @@ print_entries(struct plumb_traffic_printer *t, const char *heading, const int64_
 			plumb_table_cell(table, pair);
 		}
 		fprintf(t->out, "\n %s: the greatest of %" PRIu32 " pairs\n", heading, count);
-		end_table(t, table, count - shown_of(t, count));
+		plumb_traffic_end_table(t, table, count - plumb_traffic_rows_shown(t, count));
 	} else {
 		plumb_table_free(table);
 		t->failed = true;
@@ -230,7 +230,7 @@ plumb_traffic_print_pairs(struct plumb_traffic_printer *t)
 		{ "route", PLUMB_LEFT },
 	};
 	const struct plumb_traffic *traffic = &t->answer->traffic;
-	uint32_t shown = shown_of(t, traffic->pairs.count);
+	uint32_t shown = plumb_traffic_rows_shown(t, traffic->pairs.count);
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	char text[PLUMB_TRAFFIC_BYTES], party[PLUMB_PARTY_SIZE], flow[2 * PLUMB_PARTY_SIZE + 8];
 
@@ -251,7 +251,7 @@ plumb_traffic_print_pairs(struct plumb_traffic_printer *t)
 		plumb_table_cell(table, plumb_traffic_route_name(pair->part[PLUMB_PAIR_ROUTE]));
 	}
 	fputs("\n pairs\n", t->out);
-	end_table(t, table, traffic->pairs.count - shown);
+	plumb_traffic_end_table(t, table, traffic->pairs.count - shown);
 }
 
 /* ---- objects ---- */
@@ -447,7 +447,7 @@ plumb_traffic_print_objects(struct plumb_traffic_printer *t)
 	free(done);
 	free(seen);
 	fputs("\n objects\n", t->out);
-	end_table(t, table, left);
+	plumb_traffic_end_table(t, table, left);
 }
 
 /* ---- lines and kernels ---- */
@@ -490,7 +490,7 @@ plumb_traffic_print_lines(struct plumb_traffic_printer *t)
 		{ "object", PLUMB_SHORTEN_MIDDLE },
 	};
 	const struct plumb_traffic *traffic = &t->answer->traffic;
-	uint32_t shown = shown_of(t, traffic->places.count);
+	uint32_t shown = plumb_traffic_rows_shown(t, traffic->places.count);
 	struct plumb_table *table;
 	char text[PLUMB_OBJECT_LABEL], pairs[5 * 2 * PLUMB_PARTY_SIZE];
 
@@ -518,7 +518,7 @@ plumb_traffic_print_lines(struct plumb_traffic_printer *t)
 							  first[PLUMB_MOVE_OBJECT], text));
 	}
 	fputs("\n lines; lanes of a warp that access at once\n", t->out);
-	end_table(t, table, traffic->places.count - shown);
+	plumb_traffic_end_table(t, table, traffic->places.count - shown);
 }
 
 void
@@ -531,7 +531,7 @@ plumb_traffic_print_kernels(struct plumb_traffic_printer *t)
 	};
 	const struct plumb_traffic *traffic = &t->answer->traffic;
 	const struct plumb_profile *p = t->answer->profile;
-	uint32_t shown = shown_of(t, traffic->kernels.count);
+	uint32_t shown = plumb_traffic_rows_shown(t, traffic->kernels.count);
 	struct plumb_table *table;
 	char text[PLUMB_OBJECT_LABEL], pairs[5 * 2 * PLUMB_PARTY_SIZE];
 
@@ -562,129 +562,7 @@ plumb_traffic_print_kernels(struct plumb_traffic_printer *t)
 		plumb_table_cell(table, user == PLUMB_NONE ? NULL : text);
 	}
 	fputs("\n kernels\n", t->out);
-	end_table(t, table, traffic->kernels.count - shown);
-}
-
-/* ---- collectives ---- */
-
-static const char *
-speed(double bytes_per_second, char text[PLUMB_TRAFFIC_BYTES])
-{
-	if (!(bytes_per_second >= 0))
-		return NULL;
-	snprintf(text, PLUMB_TRAFFIC_BYTES, "%.3g GB/s", bytes_per_second / 1e9);
-	return text;
-}
-
-/* "rank 3, 41 times, 1.20 ms". NULL: nobody, or not known. */
-static const char *
-last_of(const struct plumb_traffic_printer *t, const struct plumb_collective_fact *fact,
-        char text[PLUMB_TRAFFIC_BYTES])
-{
-	const struct plumb_collective_fact_rank *most = NULL;
-	char times[PLUMB_FORMAT_SIZE], late[PLUMB_FORMAT_SIZE];
-
-	for (uint32_t i = 0; fact->timed && !fact->pairs && i < fact->rank_count; i++) {
-		const struct plumb_collective_fact_rank *rank =
-			&t->answer->collectives.ranks.items[fact->first_rank + i];
-
-		if (rank->last && (!most || rank->late_ns > most->late_ns))
-			most = rank;
-	}
-	if (!most)
-		return NULL;
-	snprintf(text, PLUMB_TRAFFIC_BYTES, "rank %" PRId64 ", %s times, %s", most->rank,
-	         plumb_format_count(times, (int64_t)most->last),
-	         plumb_format_time(late, most->late_ns));
-	return text;
-}
-
-/* The longest waiting of a rank. */
-static int64_t
-most_waiting(const struct plumb_traffic_printer *t, const struct plumb_collective_fact *fact)
-{
-	int64_t most = PLUMB_UNKNOWN;
-
-	for (uint32_t i = 0; fact->timed && i < fact->rank_count; i++) {
-		int64_t waited = t->answer->collectives.ranks.items[fact->first_rank + i].waited_ns;
-
-		if (waited > most)
-			most = waited;
-	}
-	return most;
-}
-
-void
-plumb_traffic_print_collectives(struct plumb_traffic_printer *t)
-{
-	static const struct plumb_column columns[] = {
-		{ "bytes", PLUMB_RIGHT }, { "operation", PLUMB_SHORTEN_MIDDLE },
-		{ "ranks", PLUMB_RIGHT }, { "times", PLUMB_RIGHT },
-		{ "how", PLUMB_LEFT },    { "algorithm", PLUMB_RIGHT },
-		{ "bus", PLUMB_RIGHT },   { "a rank waits", PLUMB_RIGHT },
-		{ "last", PLUMB_LEFT },
-	};
-	const struct plumb_collective_facts *facts = &t->answer->collectives;
-	const struct plumb_profile *p = t->answer->profile;
-	uint32_t shown = shown_of(t, facts->items.count);
-	struct plumb_table *table;
-	char text[PLUMB_TRAFFIC_BYTES], how[120];
-
-	if (!facts->items.count) {
-		if (t->answer->query.by == PLUMB_TRAFFIC_BY_COLLECTIVE)
-			fputs("\nno collective operations were recorded\n", t->out);
-		return;
-	}
-	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	for (uint32_t i = 0; i < shown; i++) {
-		const struct plumb_collective_fact *f = &facts->items.items[i];
-		const char *algorithm = plumb_text(p, f->algorithm);
-		const char *protocol = plumb_text(p, f->protocol);
-
-		plumb_table_cell(table, plumb_format_bytes(text, f->bytes));
-		plumb_table_cell(table, plumb_text(p, f->operation));
-		plumb_table_cell(table, plumb_format_count(text, f->size));
-		plumb_table_cell(table, plumb_format_count(text, (int64_t)f->operations));
-		snprintf(how, sizeof how, "%.50s%s%.50s", algorithm ? algorithm : "",
-		         algorithm && protocol ? " " : "", protocol ? protocol : "");
-		plumb_table_cell(table, *how ? how : NULL);
-		plumb_table_cell(table, speed(f->algorithm_bandwidth, text));
-		plumb_table_cell(table, speed(f->bus_bandwidth, text));
-		plumb_table_cell(table, plumb_format_time(text, most_waiting(t, f)));
-		plumb_table_cell(table, last_of(t, f, text));
-	}
-	fputs("\n collectives; bytes of one call, bandwidth by algorithm and by bus\n", t->out);
-	end_table(t, table, facts->items.count - shown);
-}
-
-/* ---- routes ---- */
-
-void
-plumb_traffic_print_routes(struct plumb_traffic_printer *t)
-{
-	static const struct plumb_column columns[] = {
-		{ "bytes", PLUMB_RIGHT },
-		{ "accesses", PLUMB_RIGHT },
-		{ "route", PLUMB_LEFT },
-		{ "kind", PLUMB_LEFT },
-	};
-	const struct plumb_traffic *traffic = &t->answer->traffic;
-	uint32_t shown = shown_of(t, traffic->routes.count);
-	struct plumb_table *table = plumb_table_new(columns, 4);
-	char text[PLUMB_TRAFFIC_BYTES];
-
-	for (uint32_t i = 0; i < shown; i++) {
-		const struct plumb_traffic_cell *route = &traffic->routes.items[i];
-
-		plumb_table_cell(table, plumb_traffic_bytes(&route->sum, text));
-		plumb_table_cell(table, plumb_format_count(text, (int64_t)route->sum.accesses));
-		plumb_table_cell(table,
-		                 plumb_traffic_route_name(route->part[PLUMB_ROUTE_PART_ROUTE]));
-		plumb_table_cell(table,
-		                 plumb_traffic_kind_name(route->part[PLUMB_ROUTE_PART_KIND]));
-	}
-	fputs("\n routes\n", t->out);
-	end_table(t, table, traffic->routes.count - shown);
+	plumb_traffic_end_table(t, table, traffic->kernels.count - shown);
 }
 
 /* ---- stalls ---- */
@@ -693,7 +571,7 @@ void
 plumb_traffic_print_waits(struct plumb_traffic_printer *t)
 {
 	const struct plumb_traffic_join *join = &t->answer->join;
-	uint32_t shown = shown_of(t, join->waits.count);
+	uint32_t shown = plumb_traffic_rows_shown(t, join->waits.count);
 	uint32_t kernel = PLUMB_NONE;
 	char text[PLUMB_WAIT_SENTENCE], part[PLUMB_FORMAT_SIZE], whole[PLUMB_FORMAT_SIZE];
 

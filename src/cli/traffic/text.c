@@ -71,8 +71,7 @@ static void
 print_head(const struct plumb_traffic_printer *t)
 {
 	const struct plumb_traffic *traffic = &t->answer->traffic;
-	char how[PLUMB_TRAFFIC_MODE];
-	const char *mode = plumb_traffic_mode(t->answer->profile, how);
+	const char *mode = plumb_traffic_mode(t->answer->profile);
 	uint32_t devices = t->answer->profile->devices_count;
 
 	fputs("plumb traffic ", t->out);

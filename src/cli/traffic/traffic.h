@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/table.h"
 #include "view/traffic.h"
 
 struct plumb_traffic_printer {
@@ -40,5 +41,11 @@ plumb_traffic_bytes(const struct plumb_traffic_sum *sum, char text[PLUMB_TRAFFIC
 /* LABEL, then TEXT in lines that begin at column INDENT. */
 void plumb_traffic_paragraph(const struct plumb_traffic_printer *t, const char *label, int indent,
                              const char *text);
+
+/* How many of COUNT rows are shown. */
+uint32_t plumb_traffic_rows_shown(const struct plumb_traffic_printer *t, uint32_t count);
+/* Prints TABLE and frees it; LEFT rows were left out. */
+void
+plumb_traffic_end_table(struct plumb_traffic_printer *t, struct plumb_table *table, uint32_t left);
 
 #endif

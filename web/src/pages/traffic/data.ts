@@ -95,6 +95,45 @@ export interface Line extends Sum {
 	instructions_left_out: number;
 }
 
+export interface Direction {
+	speed: Known<number>;
+	link_share: Known<number>;
+}
+
+/** What lies between two parties. `there` is from the one to the other. */
+export interface Link {
+	one: number;
+	other: number;
+	label: string;
+	kind: string;
+	bytes_per_second: Known<number>;
+	there: Direction;
+	back: Direction;
+}
+
+export interface Route extends Sum, Direction {
+	route: string;
+	kind: string;
+	link: Known<string>;
+	link_bytes_per_second: Known<number>;
+}
+
+export interface Collective {
+	name: Known<string>;
+	size: Known<number>;
+	algorithm: Known<string>;
+	protocol: Known<string>;
+	count: number;
+	bytes: Known<number>;
+	busbw: Known<number>;
+	link: Known<string>;
+	link_share: Known<number>;
+	sent_bytes: Known<number>;
+	sent_ratio: Known<number>;
+	measured_bytes: Known<number>;
+	measured_ratio: Known<number>;
+}
+
 export type MatrixName = "initiated" | "flow" | "logical";
 export type Cells = number[][];
 
@@ -110,6 +149,10 @@ export interface Traffic {
 	objects_left_out: number;
 	lines: Line[];
 	lines_left_out: number;
+	collectives: Collective[];
+	routes: Route[];
+	links: Link[];
+	links_missing: Known<string>;
 	coverage: { reason: Known<string>; unit: string; seen: boolean; count: number }[];
 	environment: { key: string; value: Known<string> }[];
 }
@@ -247,6 +290,19 @@ export function cellsOf(traffic: Traffic, matrix: MatrixName, chosen: Chosen): C
 
 export function mostOf(cells: Cells): number {
 	return cells.reduce((max, row) => row.reduce((most, bytes) => Math.max(most, bytes), max), 0);
+}
+
+// ---- links ----
+
+/** "478 GB/s": links are sold and measured in powers of ten. */
+export function speedWords(bytesPerSecond: Known<number> | undefined): string {
+	if (bytesPerSecond === null || bytesPerSecond === undefined || !Number.isFinite(bytesPerSecond)) return "unknown";
+	const value = bytesPerSecond / 1e9;
+	return `${value >= 99.95 ? value.toFixed(0) : value >= 0.0995 ? value.toPrecision(3) : "< 0.1"} GB/s`;
+}
+
+export function linkBetween(traffic: Traffic, a: Known<number>, b: Known<number>): Link | null {
+	return traffic.links.find((link) => (link.one === a && link.other === b) || (link.one === b && link.other === a)) ?? null;
 }
 
 // ---- findings ----

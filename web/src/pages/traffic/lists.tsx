@@ -8,7 +8,7 @@ import { useApp } from "../../state/app";
 import { CsvButton } from "../../shell/parts";
 import { FindingList } from "../../shell/marks";
 import { Table, type Cell, type TableColumn } from "../../shell/table";
-import { cellOf, lanesOf, movesOf, type Chosen, type Left, type Line, type objectsLeft, type Pair, type Traffic, type TrafficObject } from "./data";
+import { cellOf, lanesOf, linkBetween, movesOf, type Chosen, type Left, type Line, type objectsLeft, type Pair, type Traffic, type TrafficObject } from "./data";
 
 type Name = (at: number | null) => string;
 const NAMES_MOST = 4;
@@ -20,12 +20,12 @@ function listWords(parties: readonly number[], name: Name): string {
 
 const lanesWords = (value: Cell) => (typeof value === "number" ? value.toFixed(1) : "unknown");
 
-interface Column<T> extends TableColumn {
+export interface Column<T> extends TableColumn {
 	value: (row: T) => Cell;
 }
 
 /** A table whose columns say what they show of a row. */
-function List<T>({ label, rows, columns, sort, usual, onOpen, canOpen, picked, found }: {
+export function List<T>({ label, rows, columns, sort, usual, onOpen, canOpen, picked, found }: {
 	label: string; rows: readonly T[]; columns: Column<T>[]; sort: string; usual: string; onOpen?: (row: T) => void; canOpen?: (row: T) => boolean; picked?: (row: T) => boolean; found?: (row: T) => readonly Finding[];
 }) {
 	const app = useApp();
@@ -137,6 +137,7 @@ export function Pairs({ pairs, traffic, query, name, isWhole }: { pairs: Pair[];
 		{ id: "owner", title: "whose memory", isNumber: false, value: (row) => name(row.owner) },
 		{ id: "flow", title: "data flows", isNumber: false, value: (row) => `${name(row.from)} → ${name(row.to)}` },
 		{ id: "route", title: "route", isNumber: false, value: (row) => row.route },
+		...(traffic.links.length > 0 ? [{ id: "link", title: "link", isNumber: false, value: (row: Pair) => linkBetween(traffic, row.from, row.to)?.label ?? null }] : []),
 		{ id: "kind", title: "kind", isNumber: false, value: (row) => row.kind },
 		{ id: "bytes", title: "moved", isNumber: true, unit: "B", value: (row) => row.bytes, bar: (row) => (pairs[row]?.bytes ?? 0) / most },
 		{ id: "accesses", title: "accesses", isNumber: true, value: (row) => row.accesses },

@@ -9,6 +9,7 @@ import { Choice, Switches, Waiting } from "../../shell/parts";
 import { FindingList } from "../../shell/marks";
 import { register } from "../../shell/registry";
 import { cellKey, cellsOf, findingsOf, lineKeys, linesLeft, mostOf, movesOf, objectsLeft, pairsLeft, readCell, type Cells, type Chosen, type MatrixName, type Traffic } from "./data";
+import { Collectives, Routes } from "./library";
 import { LineDetails, Lines, Objects, Pairs } from "./lists";
 import { HeatLegend, Matrix } from "./matrix";
 import { Addresses } from "./strip";
@@ -106,9 +107,11 @@ function Shown({ traffic, query }: { traffic: Traffic; query: Query }) {
 		<h2>Lines</h2>
 		<Lines lines={lines} traffic={traffic} query={query} keys={keys} chosen={line} found={found.line} name={name} />
 		{line && <LineDetails line={line} chosen={chosen} traffic={traffic} name={name} />}
-		<h2>Links that were used</h2>
-		{traffic.matrices.flow && <Topology cells={links} parties={parties} routes={routes} cell={cell && cell.matrix !== "initiated" ? [cell.row, cell.column] : null}
+		<h2>Links</h2>
+		{traffic.matrices.flow && <Topology cells={links} traffic={traffic} parties={parties} routes={routes} cell={cell && cell.matrix !== "initiated" ? [cell.row, cell.column] : null}
 			onPick={(from, to) => pick(links === flow ? "flow" : "logical", from, to)} />}
+		<Routes traffic={traffic} query={query} />
+		{traffic.collectives.length > 0 && <><h2>Collectives</h2><Collectives traffic={traffic} query={query} /></>}
 		<h2>Pairs and routes</h2>
 		<Pairs pairs={pairs} traffic={traffic} query={query} name={name} isWhole={!!(line || object)} />
 	</>;
