@@ -5,6 +5,8 @@
  * for one of them before the next is launched hangs. Each program checks its own result and prints
  * one line of JSON: {"ok": true, "gpus": 2}.
  */
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -481,6 +483,108 @@ run_ipc()
 	CHECK(cudaIpcCloseMemHandle(memory));
 }
 
+/* Sends the file FD over the socket TO. */
+static void
+send_file(int to, int fd)
+{
+	char byte = 'x', room[CMSG_SPACE(sizeof fd)] = {};
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = {};
+	message.msg_iov = &part;
+	message.msg_iovlen = 1;
+	message.msg_control = room;
+	message.msg_controllen = sizeof room;
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(head), &fd, sizeof fd);
+	expect(sendmsg(to, &message, 0) == 1);
+}
+
+static int
+receive_file(int from)
+{
+	int fd = -1;
+	char byte, room[CMSG_SPACE(sizeof fd)];
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = {};
+	message.msg_iov = &part;
+	message.msg_iovlen = 1;
+	message.msg_control = room;
+	message.msg_controllen = sizeof room;
+	expect(recvmsg(from, &message, 0) == 1);
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+	if (head)
+		memcpy(&fd, CMSG_DATA(head), sizeof fd);
+	return fd;
+}
+
+/* Maps the memory of HANDLE, which GPU reaches. */
+static char *
+map_for(CUmemGenericAllocationHandle handle, size_t bytes, int gpu)
+{
+	CUdeviceptr at = 0;
+	CUmemAccessDesc access = {};
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.location.id = gpu;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	CHECK(cuMemAddressReserve(&at, bytes, 0, 0, 0));
+	CHECK(cuMemMap(at, bytes, 0, handle, 0));
+	CHECK(cuMemSetAccess(at, bytes, &access, 1));
+	return (char *)at;
+}
+
+/* As ipc, with memory of a handle that is passed on as a file. Says what kind of file it is: by that
+ * it depends whether others can tell it apart. */
+static void
+run_file()
+{
+	const size_t bytes = 2 << 20;
+	int sockets[2], status = 0, fd = -1;
+	CUmemGenericAllocationHandle handle;
+	char byte = 0;
+	expect(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid_t child = fork(); /* before CUDA is there */
+	if (!child) {
+		CUmemAllocationProp prop = {};
+		prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+		prop.location.id = 1;
+		CHECK(cudaSetDevice(1));
+		CHECK(cudaFree(nullptr));
+		CHECK(cuMemCreate(&handle, bytes, &prop, 0));
+		char *memory = map_for(handle, bytes, 1);
+		CHECK(cudaMemset(memory, 0, bytes));
+		CHECK(cudaDeviceSynchronize());
+		CHECK(cuMemExportToShareableHandle(&fd, handle,
+		                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		send_file(sockets[1], fd);
+		expect(read(sockets[1], &byte, 1) == 1);
+		expect_bytes(memory, ELEMENTS * 4, 5);
+		exit(ok ? 0 : 1);
+	}
+	devices = 2;
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFree(nullptr));
+	fd = receive_file(sockets[0]);
+	struct stat file = {};
+	char path[64], name[256] = "";
+	fstat(fd, &file);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	expect(readlink(path, name, sizeof name - 1) > 0);
+	fprintf(stderr, "the handle is the file %s, mode %o, device %lx, inode %lu\n", name,
+	        file.st_mode, (unsigned long)file.st_dev, (unsigned long)file.st_ino);
+	CHECK(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+	                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	fill<4><<<BLOCKS, THREADS>>>(map_for(handle, bytes, 0), ELEMENTS);
+	CHECK(cudaDeviceSynchronize());
+	expect(write(sockets[0], "x", 1) == 1);
+	waitpid(child, &status, 0);
+	expect(status == 0);
+}
+
 /* ---- 15: a graph that is launched again and again ---- */
 
 static void
@@ -538,13 +642,14 @@ main(int argc, char **argv)
 		{ "copies", run_copies },
 		{ "bulk", run_bulk },
 		{ "ipc", run_ipc },
+		{ "file", run_file },
 		{ "graph", run_graph },
 		{ "unequal", run_unequal },
 	};
 	for (auto &program : programs) {
 		if (strcmp(program.name, name))
 			continue;
-		if (strcmp(name, "ipc")) /* which forks first */
+		if (strcmp(name, "ipc") && strcmp(name, "file")) /* which fork first */
 			all_devices(most);
 		program.run();
 		printf("{\"ok\": %s, \"gpus\": %d}\n", ok ? "true" : "false", devices);

@@ -93,7 +93,7 @@ ORACLES = {
     "ring": ring, "load": load, "mixed": mixed, "halo": halo, "transpose": transpose, "pointers": pointers,
     "pointers-fixed": lambda n: pointers(n, True), "atomics": atomics, "reuse": reuse,
     "objects": lambda n: {("store", 0, 1): 7 * 32}, "copies": copies, "bulk": bulk,
-    "ipc": lambda n: {("store", 0, 1): N * 4}, "graph": graph, "unequal": unequal,
+    "ipc": lambda n: {("store", 0, 1): N * 4}, "file": lambda n: {("store", 0, 1): N * 4}, "graph": graph, "unequal": unequal, "tensor": lambda n: {},
 }
 
 
@@ -102,16 +102,43 @@ ORACLES = {
 def build(args):
     nvcc = args.nvcc or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     flags = ["-std=c++17", "-O2", "-lineinfo", "-arch=" + args.arch]
-    for name in ("oracles", "speed"):
+    for name in ("oracles", "speed", "tensor"):
         subprocess.run([nvcc, *flags, "-o", args.out / name, HERE / f"{name}.cu", "-lcuda"], check=True)
-    header = args.nccl and next(pathlib.Path(args.nccl).rglob("nccl.h"), None)
-    if not header:
-        return
-    folder = header.parent.parent / "lib"
-    library = next(iter(sorted(folder.glob("libnccl.so*"))), None)
+    build_nccl(args)
+    build_nvshmem(args)
+
+
+def package(header):
+    """The folder of the first Python package with HEADER, below NVIDIA's; None: there is none."""
+    for folder in sys.path:
+        for found in pathlib.Path(folder).glob(f"nvidia/*/include/{header}"):
+            return found.parent.parent
+    return None
+
+
+def build_nccl(args):
+    nvcc = args.nvcc or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    folder = package("nccl.h")
+    if args.nccl:
+        header = next(pathlib.Path(args.nccl).rglob("nccl.h"), None)
+        folder = header and header.parent.parent
+    library = folder and next(iter(sorted((folder / "lib").glob("libnccl.so*"))), None)
     if library:
-        subprocess.run([nvcc, *flags, "-o", args.out / "nccl", HERE / "nccl.cu", f"-I{header.parent}", "-lcuda",
-                        "-Xlinker", str(library), "-Xlinker", f"-rpath={folder}"], check=True)
+        subprocess.run([nvcc, "-std=c++17", "-O2", "-lineinfo", "-arch=" + args.arch, "-o", args.out / "nccl", HERE / "nccl.cu",
+                        f"-I{folder / 'include'}", "-lcuda", "-Xlinker", str(library), "-Xlinker",
+                        f"-rpath={folder / 'lib'}"], check=True)
+
+
+def build_nvshmem(args):
+    """NVSHMEM's package has headers, the library for GPUs and that for the host."""
+    nvcc = args.nvcc or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    folder = package("nvshmem.h")
+    library = folder and next(iter(sorted((folder / "lib").glob("libnvshmem_host.so*"))), None)
+    if library:
+        subprocess.run([nvcc, "-std=c++17", "-O2", "-g", "-lineinfo", "-rdc=true", "-arch=" + args.arch, "-o",
+                        args.out / "nvshmem", HERE / "nvshmem.cu", f"-I{folder / 'include'}", "-lcuda",
+                        folder / "lib/libnvshmem_device.a", "-Xlinker", str(library), "-Xlinker", f"-rpath={folder / 'lib'}"],
+                       check=True)
 
 
 def answer(done):
@@ -158,10 +185,34 @@ def transfers(profile):
         return found
 
 
+def moved_of_objects(profile, size):
+    """{("to" or "from", initiator, owner): bytes} of kernels, of objects with SIZE bytes: what lies beside them is left out."""
+    with sqlite3.connect(profile) as db:
+        ordinal = dict(db.execute("SELECT id, ordinal FROM devices"))
+        found = {}
+        for writes, source, target, moved in db.execute(
+                "SELECT o.id = to_object, from_device, to_device, SUM(t.bytes) FROM transfers t "
+                "JOIN objects o ON o.id = coalesce(to_object, from_object) WHERE o.bytes = ? AND t.kind <> 'copy' "
+                "GROUP BY 1, 2, 3", (size,)):
+            if source is None or target is None or source == target:
+                continue
+            key = ("to", ordinal[source], ordinal[target]) if writes else ("from", ordinal[target], ordinal[source])
+            found[key] = found.get(key, 0) + moved
+        return found
+
+
 def notes(profile):
     with sqlite3.connect(profile) as db:
         return sorted({f"{key}: {value}" for key, value in db.execute("SELECT key, value FROM environment")
                        if key.endswith((".off", ".gap"))})
+
+
+def owners(profile):
+    """Of accesses to objects: the kind, and whether the object is one of the same process."""
+    with sqlite3.connect(profile) as db:
+        return {(kind, bool(same)) for kind, same in db.execute(
+            "SELECT t.kind, o.process = t.process FROM transfers t JOIN objects o ON o.id = coalesce(to_object, from_object) "
+            "WHERE t.kind <> 'copy' AND from_device <> to_device")}
 
 
 def objects(profile):
@@ -174,7 +225,7 @@ def objects(profile):
 # ---- checks ----
 
 def check(args, name):
-    program = args.out / "oracles"
+    program = args.out / ("tensor" if name == "tensor" else "oracles")
     plain = run([program, name, args.gpus])
     told, profile = record(args, "full", program, name, args.gpus)
     row = {"name": name, "plain_ok": plain["ok"], "recorded_ok": told["ok"], "why": told.get("why") or plain.get("why"),
@@ -187,6 +238,13 @@ def check(args, name):
              for key in sorted(set(expected) | set(found)) if expected.get(key, 0) != found.get(key, 0)]
     if name == "objects" and objects(profile) != sorted([(5, 20480), (1, 8192), (1, 12288)]):
         wrong.append({"objects": objects(profile)})
+    if name in ("ipc", "file") and owners(profile) != {("store", False)}:
+        wrong.append({"the object's process is that of the access": sorted(owners(profile))})
+    if name == "tensor":  # two instructions in the module of each GPU
+        said = f"{2 * args.gpus} instructions of loaded GPU code copy by tensor maps"
+        text = subprocess.run([args.plumb, "traffic", profile], capture_output=True, text=True).stdout
+        if said not in " ".join(text.split()):
+            wrong.append({"not said": said, "but": text[-400:]})
     return row | {"right": not wrong and told["ok"], "wrong": wrong, "notes": notes(profile)}
 
 
@@ -229,6 +287,30 @@ def check_nccl(args):
             "right": len(sent) == n and all(least <= b <= least * 1.02 for b in sent.values())}
 
 
+def check_nvshmem(args):
+    """A ring: two times COUNT numbers go to the next PE, and so many come from it."""
+    if not (args.out / "nvshmem").exists():
+        return None
+    library = str(package("nvshmem.h") / "lib")
+    environment = {"NVSHMEM_DISABLE_NVLS": "1", "NVSHMEM_REMOTE_TRANSPORT": "none",
+                   "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [library, os.environ.get("LD_LIBRARY_PATH")]))}
+    plain = run([args.out / "nvshmem", args.gpus], **environment)
+    told, profile = record(args, "full", args.out / "nvshmem", args.gpus, **environment)
+    n, size = args.gpus, N * 4
+    expected = {("to", i, (i + 1) % n): 2 * size for i in range(n)} | {("from", i, (i + 1) % n): size for i in range(n)}
+    row = {"name": "nvshmem", "plain_ok": plain["ok"], "recorded_ok": told["ok"], "why": told.get("why") or plain.get("why")}
+    if not profile:
+        return row | {"right": False}
+    found = moved_of_objects(profile, size)
+    return row | {"right": told["ok"] and found == expected, "notes": notes(profile),
+                  "wrong": [f"{key}: {found.get(key, 0)}, not {expected.get(key, 0)}" for key in sorted(set(found) | set(expected))
+                            if found.get(key, 0) != expected.get(key, 0)],
+                  "all": [f"{key}: {row[0]}" for key, row in sorted(transfers(profile).items())]}
+
+
+LIBRARIES = {"nccl": check_nccl, "nvshmem": check_nvshmem}
+
+
 def measure(args, name, command, traffics):
     rows = []
     plain = min((run(command) for _ in range(2)), key=lambda told: told.get("seconds", 1e9))
@@ -262,8 +344,9 @@ def page(told):
                      f"{row['seconds_full']:.2f} | {why} |")
     for row in told["sampled"]:
         lines.append(f"\nsampled:{row['rate']}: {json.dumps(row)}")
-    if told["nccl"]:
-        lines.append(f"\nNCCL all-reduce: {json.dumps(told['nccl'])}")
+    for name in LIBRARIES:
+        if told[name]:
+            lines.append(f"\n{name}: {json.dumps(told[name])}")
     lines += ["", "| program | traffic | without plumb, s | with, s | factor |", "|---|---|---|---|---|"]
     for row in told["speed"]:
         if "factor" in row:
@@ -291,25 +374,27 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.no_build:
         build(args)
-    names = [name for name in args.only.split(",") if name] or list(ORACLES)
-    unknown = [name for name in names if name not in ORACLES]
+    all_names = [*ORACLES, *LIBRARIES]
+    names = [name for name in args.only.split(",") if name] or all_names
+    unknown = [name for name in names if name not in all_names]
     if unknown:
-        sys.exit(f"run.py: no program {', '.join(unknown)}; there are {', '.join(ORACLES)}")
-    told = {"gpus": args.gpus, "oracles": [], "sampled": [], "nccl": None, "speed": []}
-    for name in names:
+        sys.exit(f"run.py: no program {', '.join(unknown)}; there are {', '.join(all_names)}")
+    told = {"gpus": args.gpus, "oracles": [], "sampled": [], "nccl": None, "nvshmem": None, "speed": []}
+    for name in filter(ORACLES.get, names):
         told["oracles"].append(check(args, name))
         print(json.dumps(told["oracles"][-1]), flush=True)
     if "unequal" in names and args.seeds:
         told["sampled"].append(check_sampled(args, 0.1))
         print(json.dumps(told["sampled"]), flush=True)
-    if not args.only:
-        told["nccl"] = check_nccl(args)
+    for name in filter(LIBRARIES.get, names):
+        told[name] = LIBRARIES[name](args)
+        print(json.dumps({name: told[name]}), flush=True)
     if not args.no_speed and not args.only:
         told["speed"] = speed(args)
     (args.out / "traffic.json").write_text(json.dumps(told, indent=1) + "\n")
     (args.out / "traffic.md").write_text(page(told))
     print(page(told))
-    rows = told["oracles"] + told["sampled"] + ([told["nccl"]] if told["nccl"] else [])
+    rows = told["oracles"] + told["sampled"] + [told[name] for name in LIBRARIES if told[name]]
     return 0 if all(row["right"] for row in rows) else 1
 
 
