@@ -350,6 +350,8 @@ plumb_levels_free(struct plumb_levels *levels)
 	for (int m = 0; m < PLUMB_CORRECTED_METRICS; m++)
 		free(levels->unlike[m]);
 	plumb_vec_free(&levels->runs);
+	plumb_vec_free(&levels->counts);
+	plumb_pool_free(levels->texts);
 	plumb_vec_free(&levels->nodes);
 	plumb_map_free(&levels->map);
 	free(levels->node_of);
@@ -401,7 +403,8 @@ plumb_levels_time(struct plumb_levels *levels, uint32_t index, double time_ns, c
 	struct plumb_levels_run *run = &levels->runs.items[index];
 
 	run->run.time_ns = time_ns;
-	if (why && run->kept)
+	/* Counters are aligned place by place. */
+	if (why && run->kept && run->run.level != PLUMB_LEVEL_COUNTED)
 		leave_out(run, why);
 }
 

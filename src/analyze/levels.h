@@ -7,6 +7,8 @@
  *	M/L     modules and operators, too
  *	M/L/G   GPU work and call paths, too
  *
+ * With counters there is one run more, M/L/G/C, which counts hardware events of kernels.
+ *
  * The time of each thing is taken from the runs in which its level was the deepest one. What a
  * level costs is the difference to the level before.
  *
@@ -57,12 +59,20 @@ void plumb_levels_free(struct plumb_levels *levels);
  * PLUMB_ESYSTEM: no memory. */
 int plumb_levels_add(struct plumb_levels *levels, const struct plumb_level_run *run,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The same for the run at M/L/G/C. What it counted becomes values of the same contexts of the
+ * first run: a context is the same if its call path is, and if its call launched as often. HOT are
+ * the kernels (strings of the first profile) that were to be counted; those that were not are
+ * named. */
+int plumb_levels_count(struct plumb_levels *levels, const struct plumb_level_run *run,
+                       const uint32_t *hot, uint32_t hot_count,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The time of a run that was added, if it is known later; or WHY it is left out. */
 void
 plumb_levels_time(struct plumb_levels *levels, uint32_t index, double time_ns, const char *why);
 
-/* Puts `levels` and `level_values` into PROFILE, the first run's. PLUMB_EEMPTY: no two levels could
- * be compared; ERROR says why, and PROFILE has the rows that say it, too. PLUMB_ESYSTEM. */
+/* Puts `levels`, `level_values` and counters into PROFILE, the first run's. PLUMB_EEMPTY: no two
+ * levels could be compared; ERROR says why, and PROFILE has the rows that say it, too.
+ * PLUMB_ESYSTEM. */
 int plumb_levels_conclude(struct plumb_levels *levels, struct plumb_profile *profile,
                           struct plumb_error *error) PLUMB_MUST_CHECK;
 

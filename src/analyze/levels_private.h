@@ -5,6 +5,7 @@
 
 #include "analyze/levels.h"
 #include "base/map.h"
+#include "base/pool.h"
 #include "base/vec.h"
 
 /* Metrics that are corrected. The first belongs to M/L, the others to M/L/G. */
@@ -56,6 +57,10 @@ struct plumb_levels {
 	bool *unlike[PLUMB_CORRECTED_METRICS];
 	char unlike_why[PLUMB_CORRECTED_METRICS][PLUMB_LEVELS_WHY]; /* of the one that takes most */
 	uint32_t unlike_count[PLUMB_CORRECTED_METRICS];
+	/* What the run at M/L/G/C counted, at contexts of the first run, and what it did not. */
+	PLUMB_VEC(struct plumb_profile_count) counts;
+	struct plumb_pool *texts; /* of `counts` */
+	char counts_why[1000];
 };
 
 /* Is the run kept, at LEVEL, and recorded? */

@@ -9,10 +9,10 @@
 
 #include "analyze/levels_private.h"
 
-#define WHY 1000        /* of a level: of several runs */
+#define WHY 1400        /* of a level: of several runs */
 #define UNLIKE_MOST 0.5 /* of the time of a run; else all of the run is left out */
 #define RARE 0.5        /* calls in a step: a path with less is in some steps alone */
-#define LEVELS 5        /* numbers of levels are below this */
+#define LEVELS 6        /* numbers of levels are below this */
 
 static bool
 differs(const struct plumb_levels *levels, const struct plumb_levels_run *run, int metric,
@@ -267,6 +267,8 @@ say_left_out(const struct plumb_levels *levels, uint32_t level, char *text)
 			       levels->unlike_count[m],
 			       levels->unlike_count[m] == 1 ? "call path is" : "call paths are",
 			       levels->unlike_why[m]);
+	if (level == PLUMB_LEVEL_COUNTED && levels->counts_why[0])
+		append(text, "%s", levels->counts_why);
 	if (extra)
 		append(text, "%s is left out: run %" PRIu32 " called it, and the first run did not",
 		       extra->extra, extra->run.number);
@@ -343,6 +345,9 @@ plumb_levels_conclude(struct plumb_levels *levels, struct plumb_profile *profile
 	else
 		code = plumb_profile_set_levels(profile, rows->items, rows->whys, rows->count,
 		                                values, count, error);
+	if (!code && levels->counts.count)
+		code = plumb_profile_add_counts(profile, levels->counts.items, levels->counts.count,
+		                                error);
 	if (!code)
 		code = check_rows(rows, error);
 	free(times);

@@ -7,8 +7,8 @@
 #define KERNELS "no layer of the model ran a GPU kernel"
 #define MEMORY "record with plumb run --memory to see how much GPU memory tensors take"
 #define COUNTERS                                                                                   \
-	"record with plumb run --shapes for floating-point operations; memory traffic and "        \
-	"occupancy need a trace with counters (plumb import)"
+	"record with plumb run --counters to count operations, memory traffic and occupancy; "     \
+	"floating-point operations also come with plumb run --shapes"
 
 const struct plumb_tables_kind plumb_tables_kinds[PLUMB_TABLES_KINDS + 1] = {
 	{ "A1", "model information", plumb_table_model_information, .several = true },

@@ -12,6 +12,7 @@
 #include "base/rank.h"
 #include "base/secret.h"
 #include "cli/finish.h"
+#include "cli/run/links.h"
 
 #define REGION_SIZE (1u << 20)
 
@@ -189,11 +190,13 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 }
 
 void
-plumb_facts_ended(struct plumb_facts *facts, int exit_code)
+plumb_facts_ended(struct plumb_facts *facts, int exit_code, bool links)
 {
 	uint64_t end = plumb_clock_ns();
 	if (!facts->region.header)
 		return;
+	if (links)
+		plumb_links_write(&facts->arena);
 	if (facts->process) {
 		facts->process->exit_status = exit_code < 0 ? 0 : exit_code;
 		facts->process->end_monotonic = end;

@@ -32,9 +32,9 @@ int plumb_facts_create(struct plumb_facts *facts, const char *path,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The program was started. */
 void plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program *program);
-/* The program has ended with EXIT_CODE. -1: it goes on, and only the recording has ended. Also
- * closes the region. */
-void plumb_facts_ended(struct plumb_facts *facts, int exit_code);
+/* The program has ended with EXIT_CODE. -1: it goes on, and only the recording has ended. LINKS:
+ * how GPUs are linked is written too. Also closes the region. */
+void plumb_facts_ended(struct plumb_facts *facts, int exit_code, bool links);
 
 /* The rank that a launcher gave us: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID and
  * PMI_RANK that is a number; -1: none. */

@@ -30,11 +30,11 @@ def clock_fixture(tmp_path_factory):
                      str(ROOT / "tests/e2e/virtual_clock.c"), "-ldl")
 
 
-def measure(folder, *command, clock=None, options=(), runs=1, environment=None, **more):
+def measure(folder, *command, clock=None, options=(), runs=1, environment=None, scenario="", **more):
     """plumb levels on COMMAND, with the answer as JSON."""
     env = environment_for_programs(**(environment or {}))
     if clock:
-        env |= mock_environment(NEWEST, f"clock=1,slow={SLOW}")
+        env |= mock_environment(NEWEST, f"clock=1,slow={SLOW}{scenario}")
         env |= {"LD_PRELOAD": clock, "VIRTUAL_CLOCK": str(folder / "clock"),
                 "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(PROGRAMS)])}
     done = run_command(PLUMB, "levels", f"--runs={runs}", "-o", folder / "levels.plumb", "--json", *options, "--", *command, cwd=folder,
@@ -194,6 +194,23 @@ def test_an_interrupted_measurement_compares_what_there_is(tmp_path, clock):
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".plumb")] == []
 
 
+# ---- counters ----
+
+def test_rooflines_have_counters_and_the_times_of_other_runs(tmp_path, clock, any_torch_python):
+    """The times of a roofline are those of M/L/G: the run that counts is in no mean of theirs."""
+    done = measure(tmp_path, any_torch_python, PROGRAMS / "batched.py", "--batch", "16", clock=clock, options=("--counters",))
+    assert done.returncode == 0, done.stderr
+    measured = {level["level"]: level for level in json.loads(done.stdout)["measured"]}
+    assert measured["M"]["wall_ns"]["mean"] == pytest.approx(4 * MS, rel=0.02) and measured["M"]["bounds"] == "launches"
+    assert measured["M/L/G/C"]["kept"] == 1
+    made = run_command(PLUMB, "tables", tmp_path / "levels.plumb", "A9", "A14", "--peak", "4000", "--bandwidth", "1250", "--json")
+    kernels, layers = json.loads(made.stdout)["tables"]
+    rows = [dict(zip((column["name"] for column in table["columns"]), row)) for table in (kernels, layers) for row in table["rows"]]
+    found = {row.get("kernel_name", "layer"): [value for name, value in row.items() if "arithmetic_" in name or "bound" in name] for row in rows}
+    assert found == {"one": pytest.approx([2, 2000, True, 3.2], rel=0.02), "two": pytest.approx([50, 2000, False, 3.2], rel=0.02),
+                     "layer": pytest.approx([6 / 1.08, 2000, False, 3.2], rel=0.02)}
+
+
 # ---- PyTorch, and programs without a framework ----
 
 def test_inference_without_iterations_is_compared_as_a_whole(tmp_path, any_torch_python):
@@ -253,7 +270,7 @@ def test_nothing_to_record(tmp_path):
 # ---- wrong use ----
 
 @pytest.mark.parametrize("options, words", [
-    (("--runs=0",), "--runs takes 1 to 50"), (("--json", "--csv"), "choose --json or --csv"), (("--limit=1",), "at least 1M"),
+    (("--runs=0",), "--runs takes 1 to 50"), (("--json", "--csv"), "choose --json or --csv"), (("--limit=1",), "at least 1M"), (("--counters=reed",), "does not know"),
     (("--sweep", "batch"), "--sweep takes NAME=VALUES"), (("--sweep", "batch=1,2"), "the command has no {batch}"),
     (("--sweep", "batch=1,x"), "not \"x\"")])
 def test_wrong_options(tmp_path, options, words):

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/counters.h"
 #include "base/format.h"
 #include "cli/finish.h"
 #include "cli/terminal.h"
@@ -37,6 +38,18 @@ static const struct plumb_option options[] = {
 	  .fallback = "auto",
 	  .help = "add a run in which every launch waits for its work (CUDA_LAUNCH_BLOCKING=1). "
 	          "auto: if it is not known what launched some of the GPU work" },
+	{ .name = "counters",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "LIST",
+	  .bare = PLUMB_COUNTERS_ROOFLINE,
+	  .help = "add a run that counts these hardware events of the kernels that took most GPU "
+	          "time in the first run: roofline, or names as in plumb run --counters" },
+	{ .name = "counters-kernels",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "20",
+	  .help = "with --counters: of how many kernels (1 to 256)" },
+	PLUMB_COUNTERS_LAUNCHES_OPTION,
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "also keep single spans of the first run, so that plumb tables knows the order "
@@ -93,9 +106,9 @@ print_answer(const struct plumb_levels_wanted *wanted, const struct plumb_profil
 
 	plumb_fail_memory(&error, "for the answer");
 	if (json || csv)
-		code = plumb_view_levels(profile, "levels", rows,
-		                         json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV, invocation->out,
-		                         &error);
+		code = plumb_view_levels(
+			profile, &(struct plumb_levels_query){ .verb = "levels", .top = rows },
+			json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV, invocation->out, &error);
 	else
 		code = plumb_levels_text(profile, top, invocation->out,
 		                         plumb_terminal_width(invocation->out));
@@ -128,8 +141,10 @@ plumb_cmd_levels(struct plumb_invocation *invocation)
 {
 	const struct plumb_options *o = invocation->options;
 	int64_t runs = plumb_options_number(o, "runs");
+	int64_t kernels = plumb_options_number(o, "counters-kernels");
 	const char *sweep = plumb_options_text(o, "sweep");
 	char output[PATH_MAX];
+	struct plumb_error error = { 0 };
 	struct plumb_program program = { 0 };
 	struct plumb_levels_wanted wanted = {
 		.invocation = invocation,
@@ -141,6 +156,7 @@ plumb_cmd_levels(struct plumb_invocation *invocation)
 		.serialised = plumb_options_choice(o, "serialised"),
 		.limit = plumb_options_number(o, "limit"),
 		.trace = plumb_options_flag(o, "trace"),
+		.counters = plumb_options_text(o, "counters"),
 		.quiet = plumb_options_flag(o, "quiet"),
 		.no_command = plumb_options_flag(o, "no-command"),
 	};
@@ -152,6 +168,17 @@ plumb_cmd_levels(struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "levels: --limit takes at least 1M");
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "levels: choose --json or --csv");
+	if (kernels < 1 || kernels > PLUMB_COUNTERS_KERNELS_MOST)
+		return plumb_cli_usage(invocation, "levels: --counters-kernels takes 1 to %u",
+		                       PLUMB_COUNTERS_KERNELS_MOST);
+	wanted.counters_kernels = (uint32_t)kernels;
+	if (!wanted.counters && plumb_options_given(o, "counters-kernels"))
+		return plumb_cli_usage(
+			invocation, "levels: --counters-kernels says how many kernels --counters "
+				    "looks at; add --counters");
+	if (plumb_run_counters_launches(o, &wanted.counters_launches, &error) ||
+	    (wanted.counters && plumb_run_counters_check(wanted.counters, &error)))
+		return plumb_cli_usage(invocation, "levels: %s", error.message);
 	choose_output(invocation, output, sizeof output);
 	plumb_program_prepare(&program);
 	return sweep ? plumb_levels_sweep(&wanted, sweep) : measure(&wanted);
@@ -164,6 +191,8 @@ static const char *const examples[] = {
 	"narrower intervals, for a program",
 	"plumb levels --sweep batch=1,2,4,8 -- python infer.py --batch {batch}",
 	"latency and throughput for each batch size, and which is optimal",
+	"plumb levels --counters -- python infer.py",
+	"operations, memory traffic and occupancy of kernels, too",
 	NULL,
 };
 
@@ -179,7 +208,8 @@ const struct plumb_verb plumb_verb_levels = {
 		"difference between two levels is what looking costs.\n\nThe runs take turns, and "
 		"are compared by iterations, paths and names. Runs and paths that did other work "
 		"are left out and named. Give each run the same work to do. The first run is at "
-		"M/L/G, makes the profile, and is in no mean. What the program prints goes to "
+		"M/L/G, makes the profile, and is in no mean. With --counters the last run, at "
+		"M/L/G/C, counts hardware events of kernels. What the program prints goes to "
 		"standard error in the first run, and is lost in the others.\n\nThe profile holds "
 		"the answer: plumb tables takes each column from its level, and plumb report "
 		"--corrected shows each call path measured and corrected.",

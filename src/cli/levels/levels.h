@@ -27,7 +27,10 @@ struct plumb_levels_wanted {
 	enum plumb_levels_serialised serialised;
 	int64_t limit;
 	bool quiet, no_command;
-	bool trace; /* the first run keeps single spans */
+	bool trace;                /* the first run keeps single spans */
+	const char *counters;      /* which are counted in one run more; NULL: none */
+	uint32_t counters_kernels; /* of so many kernels, at most */
+	unsigned counters_launches;
 };
 
 /* Runs the program at all levels. PROFILE, which the caller frees, is that of the first run with

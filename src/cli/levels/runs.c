@@ -36,6 +36,7 @@ struct session {
 	struct plumb_levels *levels;
 	struct made *made;
 	bool interrupted;
+	char kernels[sizeof((struct plumb_run_options *)0)->counters_kernels]; /* to be counted */
 };
 
 static uint32_t
@@ -62,6 +63,11 @@ options_of(const struct session *s, uint32_t level, bool first)
 	if (level >= PLUMB_LEVEL_MLG) {
 		o.layers = PLUMB_LAYERS_DEFAULT;
 		o.gpu = PLUMB_GPU_ACTIVITY;
+	}
+	if (level == PLUMB_LEVEL_COUNTED) {
+		o.counters = s->wanted->counters;
+		o.counters_launches = s->wanted->counters_launches;
+		memcpy(o.counters_kernels, s->kernels, sizeof o.counters_kernels);
 	}
 	if (first) {
 		o.trace = s->wanted->trace ? "all" : NULL;
@@ -304,8 +310,10 @@ say_run(const struct session *s, uint32_t level, uint32_t of)
 		               plumb_level_name(level));
 }
 
+/* HOT: the kernels that the run counts; NULL: it counts none. */
 static int
-run_at(struct session *s, uint32_t level, uint32_t round, struct plumb_error *error)
+run_at(struct session *s, uint32_t level, uint32_t round, const uint32_t *hot, uint32_t hot_count,
+       struct plumb_error *error)
 {
 	struct plumb_profile profile = { 0 };
 	struct made *made = &s->made[s->repeat.number];
@@ -327,7 +335,8 @@ run_at(struct session *s, uint32_t level, uint32_t round, struct plumb_error *er
 	if (s->bounds == PLUMB_LEVEL_BY_RUN)
 		run.time_ns = (double)made->run.wall_ns;
 	if (!code && !s->interrupted)
-		code = plumb_levels_add(s->levels, &run, error);
+		code = hot ? plumb_levels_count(s->levels, &run, hot, hot_count, error)
+		           : plumb_levels_add(s->levels, &run, error);
 	plumb_profile_free(&profile);
 	return code < 0 ? code : 0;
 }
@@ -347,27 +356,51 @@ is_ambiguous(const struct plumb_profile *p)
 }
 
 static int
-make_others(struct session *s, struct plumb_error *error)
+count_kernels(struct session *s, uint32_t of, struct plumb_error *error)
 {
-	bool serialised =
-		s->wanted->serialised == PLUMB_SERIALISED_ALWAYS ||
-		(s->wanted->serialised == PLUMB_SERIALISED_AUTO && is_ambiguous(s->profile));
-	uint32_t of = runs_of(s) + serialised;
+	const struct plumb_levels_wanted *wanted = s->wanted;
+	uint32_t count, *hot;
 	int code = 0;
 
-	for (uint32_t i = 0; i < LEVELS * s->wanted->runs && !code && !s->interrupted; i++) {
+	hot = plumb_run_counters_hot(s->profile, wanted->counters_kernels, &count);
+	if (!hot)
+		return plumb_fail_memory(error, "for the counters");
+	if (count) {
+		plumb_run_counters_hash(s->profile, hot, count, s->kernels, sizeof s->kernels);
+		say_run(s, PLUMB_LEVEL_COUNTED, of);
+		code = run_at(s, PLUMB_LEVEL_COUNTED, wanted->runs + 1, hot, count, error);
+	} else {
+		plumb_cli_note(wanted->invocation,
+		               "no kernels were recorded in the first run, so none are counted");
+	}
+	free(hot);
+	return code;
+}
+
+static int
+make_others(struct session *s, struct plumb_error *error)
+{
+	const struct plumb_levels_wanted *wanted = s->wanted;
+	bool serialised = wanted->serialised == PLUMB_SERIALISED_ALWAYS ||
+	                  (wanted->serialised == PLUMB_SERIALISED_AUTO && is_ambiguous(s->profile));
+	uint32_t of = runs_of(s) + serialised + (wanted->counters != NULL);
+	int code = 0;
+
+	for (uint32_t i = 0; i < LEVELS * wanted->runs && !code && !s->interrupted; i++) {
 		uint32_t round = i / LEVELS;
 		uint32_t level = PLUMB_LEVEL_M + (i + round) % LEVELS;
 
 		say_run(s, level, of);
-		code = run_at(s, level, round, error);
+		code = run_at(s, level, round, NULL, 0, error);
 	}
 	if (serialised && !code && !s->interrupted) {
 		say_run(s, PLUMB_LEVEL_SERIALISED, of);
-		code = run_at(s, PLUMB_LEVEL_SERIALISED, s->wanted->runs, error);
+		code = run_at(s, PLUMB_LEVEL_SERIALISED, wanted->runs, NULL, 0, error);
 	}
+	if (wanted->counters && !code && !s->interrupted)
+		code = count_kernels(s, of, error);
 	if (s->interrupted)
-		plumb_cli_note(s->wanted->invocation,
+		plumb_cli_note(wanted->invocation,
 		               "interrupted in run %u of %u; the runs before it are compared",
 		               s->repeat.number, of);
 	return code;
@@ -464,7 +497,7 @@ plumb_levels_run(struct plumb_levels_wanted *wanted, struct plumb_profile *profi
 		             .profile = profile,
 		             .first = calloc(1, sizeof *s.first),
 		             .now = calloc(1, sizeof *s.now),
-		             .made = calloc(LEVELS * wanted->runs + 3u, sizeof *s.made) };
+		             .made = calloc(LEVELS * wanted->runs + 4u, sizeof *s.made) };
 	int code = s.first && s.now && s.made ? 0 : plumb_fail_memory(error, "for the levels");
 
 	memset(profile, 0, sizeof *profile);

@@ -206,7 +206,7 @@ print_tables(const struct sweep *s, const struct plumb_tables *tables, struct pl
 		plumb_json_key_text(json, "value", s->values[i]);
 		plumb_json_key_text(json, "file", s->measured[i] ? s->outputs[i] : NULL);
 		if (s->measured[i])
-			code = plumb_levels_json(&s->profiles[i], 0, json, error);
+			code = plumb_levels_json(&s->profiles[i], PLUMB_LEVELS_ALL, 0, json, error);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);

@@ -2,102 +2,69 @@
 /* The answer for people: the program alone, what each level adds, and where the time goes without
  * that. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
+#include "cli/help.h"
 #include "cli/levels/levels.h"
 #include "cli/table.h"
-#include "model/metric.h"
 #include "view/levels.h"
 
-#define INTERVAL (2 * PLUMB_FORMAT_SIZE)
-
-/* Values are of all iterations of the loop; text shows one. */
-static int64_t
-per_step(const struct plumb_profile *p, int64_t ns)
-{
-	int64_t steps = p->levels_count ? p->levels[0].steps : PLUMB_UNKNOWN;
-
-	return ns == PLUMB_UNKNOWN || steps == PLUMB_UNKNOWN || steps < 1
-	               ? ns
-	               : llround((double)ns / (double)steps);
-}
-
-static bool
-is_of_steps(const struct plumb_profile *p)
-{
-	return p->levels_count && p->levels[0].scope == PLUMB_COST_OF_STEP;
-}
-
-/* "9.31 ms to 9.52 ms"; a dash if it is not known. */
-static const char *
-interval(char *text, int64_t low, int64_t high)
-{
-	char from[PLUMB_FORMAT_SIZE], to[PLUMB_FORMAT_SIZE];
-
-	if (low == PLUMB_UNKNOWN || high == PLUMB_UNKNOWN)
-		return strcpy(text, PLUMB_DASH);
-	snprintf(text, INTERVAL, "%s to %s", plumb_format_time(from, low),
-	         plumb_format_time(to, high));
-	return text;
-}
+enum { INDENT = 16, NOTE_WIDTH = 100 }; /* of what follows "the program" */
 
 /* ---- the levels ---- */
+
+/* Frees TEXT. */
+static void
+print_said(const char *what, char *text, FILE *out)
+{
+	fprintf(out, "  %-*s", INDENT - 2, what);
+	plumb_text_print(out, text ? text : "?");
+	fputc('\n', out);
+	free(text);
+}
 
 static void
 print_program(const struct plumb_profile *p, FILE *out)
 {
-	static const char *const bounds[] = { NULL, "bounded by its launches",
-		                              "bounded by its ranges", "as a whole" };
-	const struct plumb_level_row *m = plumb_levels_row(p, PLUMB_LEVEL_M);
-	char time[PLUMB_FORMAT_SIZE], range[INTERVAL];
+	const char *note = plumb_levels_note(p);
 
-	if (!m || m->time_ns == PLUMB_UNKNOWN) {
-		fputs("  the program   time without plumb unknown\n", out);
-		return;
+	print_said("the program", plumb_levels_program(p), out);
+	if (note) {
+		fprintf(out, "%*s", INDENT, "");
+		plumb_help_wrap(out, note, INDENT, INDENT, NOTE_WIDTH);
 	}
-	fprintf(out, "  the program   %s %s, %s (95 %%: %s; ", plumb_format_time(time, m->time_ns),
-	        is_of_steps(p) ? "an iteration" : "the run",
-	        m->bounds == PLUMB_LEVEL_BY_LOOP ? "with its ranges alone recorded"
-	                                         : "without plumb",
-	        interval(range, m->low_ns, m->high_ns));
-	if (m->steps != PLUMB_UNKNOWN)
-		fprintf(out, "%s iterations; ", plumb_format_count(time, m->steps));
-	fprintf(out, "%" PRId64 " %s, %s)\n", m->kept, m->kept == 1 ? "run" : "runs",
-	        bounds[m->bounds]);
-	if (m->bounds == PLUMB_LEVEL_BY_RUN)
-		fputs("                No iterations are known without looking at operators, so "
-		      "the runs are compared\n                as a whole, with their start. Put "
-		      "plumb.span around an iteration to change that.\n",
-		      out);
 }
 
 static void
 print_added(const struct plumb_profile *p, enum plumb_level_kind level, const char *what, FILE *out)
 {
 	const struct plumb_level_row *row = plumb_levels_row(p, level);
-	const struct plumb_level_row *m = plumb_levels_row(p, PLUMB_LEVEL_M);
-	char time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE], range[INTERVAL];
 
-	if (!row)
+	if (row)
+		print_said(what, plumb_levels_added(p, row), out);
+}
+
+/* How many call paths of kernels have counters. */
+static void
+print_counters(const struct plumb_profile *p, FILE *out)
+{
+	uint32_t counted = 0, last = PLUMB_NONE;
+
+	if (!plumb_levels_row(p, PLUMB_LEVEL_COUNTED))
 		return;
-	fprintf(out, "  %-13s ", what);
-	if (row->added_ns == PLUMB_UNKNOWN) {
-		fputs("what looking at them adds is unknown\n", out);
-		return;
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		if (v->metric < PLUMB_METRIC_USER || v->context == last ||
+		    plumb_context_frame(p, v->context)->kind != PLUMB_FRAME_KERNEL)
+			continue;
+		counted++;
+		last = v->context;
 	}
-	if (row->added_low_ns != PLUMB_UNKNOWN && row->added_low_ns <= 0 && row->added_high_ns >= 0)
-		fputs("looking at them adds no more than what the runs differ by: ", out);
-	else
-		fputs("looking at them adds ", out);
-	fprintf(out, "%s%s%s (95 %%: %s)\n", plumb_format_time(time, row->added_ns),
-	        m && m->time_ns > 0 ? ", " : "",
-	        m && m->time_ns > 0
-	                ? plumb_format_share(share, (double)row->added_ns, (double)m->time_ns)
-	                : "",
-	        interval(range, row->added_low_ns, row->added_high_ns));
+	fprintf(out, "  counters      of %" PRIu32 " call %s of kernels; plumb tables has them\n",
+	        counted, counted == 1 ? "path" : "paths");
 }
 
 static int
@@ -108,11 +75,8 @@ print_levels(const struct plumb_profile *p, FILE *out, int width)
 		{ "95 %", PLUMB_RIGHT }, { "added", PLUMB_RIGHT }, { "95 % of it", PLUMB_RIGHT },
 		{ "sees", PLUMB_LEFT },
 	};
-	static const char *const sees[] = { NULL, "the program alone", "modules and operators",
-		                            "GPU work and call paths",
-		                            "the same, every launch waits" };
 	struct plumb_table *table = plumb_table_new(columns, 7);
-	char text[INTERVAL];
+	char text[PLUMB_LEVELS_INTERVAL];
 	int code;
 
 	for (uint32_t i = 0; i < p->levels_count; i++) {
@@ -122,18 +86,15 @@ print_levels(const struct plumb_profile *p, FILE *out, int width)
 		snprintf(text, sizeof text, "%" PRId64 "/%" PRId64, row->kept, row->runs);
 		plumb_table_cell(table, text);
 		plumb_table_cell(table, plumb_format_time(text, row->time_ns));
-		plumb_table_cell(table, interval(text, row->low_ns, row->high_ns));
+		plumb_table_cell(table, plumb_levels_interval(text, row->low_ns, row->high_ns));
 		plumb_table_cell(table, row->level == PLUMB_LEVEL_M
 		                                ? ""
 		                                : plumb_format_time(text, row->added_ns));
-		plumb_table_cell(table,
-		                 row->level == PLUMB_LEVEL_M
-		                         ? ""
-		                         : interval(text, row->added_low_ns, row->added_high_ns));
-		plumb_table_cell(table,
-		                 row->level == PLUMB_LEVEL_M && row->bounds == PLUMB_LEVEL_BY_LOOP
-		                         ? "ranges alone"
-		                         : sees[row->level]);
+		plumb_table_cell(table, row->level == PLUMB_LEVEL_M
+		                                ? ""
+		                                : plumb_levels_interval(text, row->added_low_ns,
+		                                                        row->added_high_ns));
+		plumb_table_cell(table, plumb_levels_sees(row));
 	}
 	fputc('\n', out);
 	code = plumb_table_print(table, out, width, false);
@@ -159,66 +120,25 @@ depth_in(const struct plumb_profile *p, const bool *shown, uint32_t context)
 	return depth;
 }
 
-/* "forward  net.py:10", "0 (Linear)", "aten::mm"; malloced. NULL: no memory. */
-static char *
-name_of(const struct plumb_profile *p, uint32_t context)
-{
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *label = plumb_frame_label(p, p->contexts[context].frame);
-	const char *file = plumb_text(p, frame->file), *dot = file ? strrchr(file, '.') : NULL;
-	char *name = NULL;
-	int code;
-
-	if (!context)
-		code = asprintf(&name, "all call paths");
-	else if (frame->kind == PLUMB_FRAME_PYTHON && frame->line)
-		code = asprintf(&name, "%s  %s:%u", label, file ? plumb_path_base(file) : "?",
-		                frame->line);
-	else if (frame->kind == PLUMB_FRAME_MODULE && file)
-		code = asprintf(&name, "%s (%s)", label, dot ? dot + 1 : file);
-	else
-		code = asprintf(&name, "%s", label);
-	return code < 0 ? NULL : name;
-}
-
 static void
 add_row(struct plumb_table *table, const struct plumb_profile *p, const struct plumb_level_value *v,
         double whole, int depth)
 {
-	char text[INTERVAL], *name = name_of(p, v->context), *indented = NULL;
-	int64_t ns = v->own_ns != PLUMB_UNKNOWN && v->metric != PLUMB_METRIC_OP_TIME
-	                     ? v->own_ns
-	                     : v->corrected_ns;
+	char *name = plumb_levels_name(p, v->context), *indented = NULL;
+	char text[PLUMB_LEVELS_INTERVAL];
+	int64_t ns = plumb_levels_time_of(v);
 
 	plumb_table_cell(table, plumb_format_share(text, (double)ns, whole));
-	plumb_table_cell(table, plumb_format_time(text, per_step(p, ns)));
-	plumb_table_cell(table, interval(text, per_step(p, v->low_ns), per_step(p, v->high_ns)));
-	plumb_table_cell(table, plumb_format_time(text, per_step(p, v->measured_ns)));
+	plumb_table_cell(table, plumb_format_time(text, plumb_levels_per_step(p, ns)));
+	plumb_table_cell(table, plumb_levels_interval(text, plumb_levels_per_step(p, v->low_ns),
+	                                              plumb_levels_per_step(p, v->high_ns)));
+	plumb_table_cell(table, plumb_format_time(text, plumb_levels_per_step(p, v->measured_ns)));
 	plumb_table_cell(table, v->passed == PLUMB_NONE ? "" : "changes");
 	if (name && asprintf(&indented, "%*s%s", 2 * depth, "", name) < 0)
 		indented = NULL;
 	plumb_table_cell(table, indented);
 	free(name);
 	free(indented);
-}
-
-/* The greatest corrected time of the metric at the root. */
-static double
-whole_of(const struct plumb_profile *p, bool host)
-{
-	double most = 0, sum = 0;
-
-	for (uint32_t i = 0; i < p->level_values_count; i++) {
-		const struct plumb_level_value *v = &p->level_values[i];
-		if (v->level == PLUMB_LEVEL_SERIALISED || v->corrected_ns == PLUMB_UNKNOWN ||
-		    (v->metric == PLUMB_METRIC_OP_TIME) != host)
-			continue;
-		if (host)
-			most = fmax(most, (double)v->corrected_ns);
-		else
-			sum += v->own_ns > 0 ? (double)v->own_ns : 0;
-	}
-	return host ? most : sum;
 }
 
 static int
@@ -229,7 +149,7 @@ print_rows(const struct plumb_profile *p, enum plumb_levels_rows which, uint32_t
 	uint32_t *rows = plumb_levels_select(p, which, top, &count);
 	bool *shown = calloc((size_t)p->contexts_count + 1, sizeof *shown);
 	struct plumb_table *table = plumb_table_new(row_columns, 6);
-	double whole = whole_of(p, which != PLUMB_LEVELS_KERNELS);
+	double whole = plumb_levels_whole(p, which != PLUMB_LEVELS_KERNELS);
 	int code = rows && shown && table ? 0 : -1;
 
 	for (uint32_t i = 0; i < count && !code; i++) {
@@ -254,7 +174,6 @@ print_rows(const struct plumb_profile *p, enum plumb_levels_rows which, uint32_t
 static int
 print_order(const struct plumb_profile *p, uint32_t top, FILE *out)
 {
-	char text[2][PLUMB_FORMAT_SIZE];
 	uint32_t count = 0, all = 0;
 	uint32_t *rows = plumb_levels_select(p, PLUMB_LEVELS_ORDER, 0, &all);
 
@@ -264,18 +183,12 @@ print_order(const struct plumb_profile *p, uint32_t top, FILE *out)
 	if (all)
 		fputs("\nlooking changes the order of costs\n", out);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct plumb_level_value *v = &p->level_values[rows[i]];
-		char *name = name_of(p, v->context), *other = name_of(p, v->passed);
+		char *text = plumb_levels_passes(p, &p->level_values[rows[i]]);
 
 		fputs("  ", out);
-		plumb_text_print(out, name ? name : "?");
-		fprintf(out, " (%s, corrected %s) seems to cost more than ",
-		        plumb_format_time(text[0], per_step(p, v->measured_ns)),
-		        plumb_format_time(text[1], per_step(p, v->corrected_ns)));
-		plumb_text_print(out, other ? other : "?");
-		fputs(", and costs less\n", out);
-		free(name);
-		free(other);
+		plumb_text_print(out, text ? text : "?");
+		fputc('\n', out);
+		free(text);
 	}
 	if (count < all)
 		fprintf(out, "  and %" PRIu32 " more (--top 0)\n", all - count);
@@ -301,12 +214,6 @@ rows_wanted(int64_t top)
 	return top < 0 || top > UINT32_MAX ? 0 : (uint32_t)top;
 }
 
-static const char *
-unit_words(const struct plumb_profile *p)
-{
-	return is_of_steps(p) ? "an iteration" : "the run";
-}
-
 int
 plumb_levels_text(const struct plumb_profile *p, int64_t top, FILE *out, int width)
 {
@@ -323,14 +230,15 @@ plumb_levels_text(const struct plumb_profile *p, int64_t top, FILE *out, int wid
 	print_program(p, out);
 	print_added(p, PLUMB_LEVEL_ML, "layers", out);
 	print_added(p, PLUMB_LEVEL_MLG, "kernels", out);
+	print_counters(p, out);
 	print_left_out(p, out);
 	code = print_order(p, most, out);
 	if (!code)
 		code = print_levels(p, out, width);
-	snprintf(title, sizeof title, "layers: host time of %s at M/L, in M", unit_words(p));
+	snprintf(title, sizeof title, "layers: host time of %s at M/L, in M", plumb_levels_unit(p));
 	if (!code)
 		code = print_rows(p, PLUMB_LEVELS_LAYERS, most, title, out, width);
-	snprintf(title, sizeof title, "GPU work: time of %s at M/L/G", unit_words(p));
+	snprintf(title, sizeof title, "GPU work: time of %s at M/L/G", plumb_levels_unit(p));
 	if (!code)
 		code = print_rows(p, PLUMB_LEVELS_KERNELS, most, title, out, width);
 	return code;
@@ -347,9 +255,9 @@ plumb_corrected_text(const struct plumb_profile *p, int64_t top, FILE *out, int 
 	print_left_out(p, out);
 	snprintf(title, sizeof title,
 	         "call paths: host time of %s, measured at M/L/G and corrected; total times",
-	         unit_words(p));
+	         plumb_levels_unit(p));
 	code = print_rows(p, PLUMB_LEVELS_TREE, rows_wanted(top), title, out, width);
-	snprintf(title, sizeof title, "GPU work: time of %s at M/L/G", unit_words(p));
+	snprintf(title, sizeof title, "GPU work: time of %s at M/L/G", plumb_levels_unit(p));
 	if (!code)
 		code = print_rows(p, PLUMB_LEVELS_KERNELS, rows_wanted(top), title, out, width);
 	return code ? code : print_order(p, rows_wanted(top), out);

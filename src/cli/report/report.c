@@ -345,7 +345,10 @@ report_corrected(const struct plumb_invocation *invocation, uint32_t top)
 		                  invocation->operands[0]);
 	if (!code && (json || csv))
 		code = plumb_view_levels(
-			&profile, "report", plumb_options_given(o, "top") ? top : 0,
+			&profile,
+			&(struct plumb_levels_query){
+				.verb = "report",
+				.top = plumb_options_given(o, "top") ? (uint32_t)top : 0 },
 			json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV, invocation->out, &error);
 	else if (!code && plumb_corrected_text(&profile, top, invocation->out,
 	                                       width < 0 ? plumb_terminal_width(invocation->out)

@@ -15,6 +15,18 @@
 #include "cli/run/options.h"
 #include "cli/suggest.h"
 
+int
+plumb_run_counters_launches(const struct plumb_options *given, unsigned *launches,
+                            struct plumb_error *error)
+{
+	int64_t number = plumb_options_number(given, "counters-launches");
+	if (number < 1 || number > PLUMB_COUNTERS_LAUNCHES_MOST)
+		return plumb_fail(error, PLUMB_EUSAGE, "--counters-launches takes 1 to %u",
+		                  PLUMB_COUNTERS_LAUNCHES_MOST);
+	*launches = (unsigned)number;
+	return 0;
+}
+
 /* Names that were probably meant by NAME, or all of them if none is near. */
 static void
 list_near(const char *name, size_t length, char *text, size_t size)
@@ -31,8 +43,8 @@ list_near(const char *name, size_t length, char *text, size_t size)
 		}
 }
 
-static int
-check_names(const char *list, struct plumb_error *error)
+int
+plumb_run_counters_check(const char *list, struct plumb_error *error)
 {
 	const char *name;
 	char near[400];
@@ -53,9 +65,11 @@ check_names(const char *list, struct plumb_error *error)
 		                  "dram__bytes_read.sum",
 		                  (int)length, name, near);
 	}
-	return count > PLUMB_COUNTERS_MOST
-	               ? plumb_fail(error, PLUMB_EUSAGE, "--counters takes at most %u names",
-	                            PLUMB_COUNTERS_MOST)
+	if (count > PLUMB_COUNTERS_MOST)
+		return plumb_fail(error, PLUMB_EUSAGE, "--counters takes at most %u names",
+		                  PLUMB_COUNTERS_MOST);
+	return strlen(list) >= PLUMB_RUN_COUNTERS_BYTES
+	               ? plumb_fail(error, PLUMB_EUSAGE, "--counters is too long")
 	               : 0;
 }
 
@@ -104,20 +118,40 @@ rank_kernels(const struct plumb_profile *profile, struct kernel *kernels)
 	return kept;
 }
 
+uint32_t *
+plumb_run_counters_hot(const struct plumb_profile *profile, uint32_t most, uint32_t *count)
+{
+	struct kernel *kernels = calloc(profile->values_count + 1ul, sizeof *kernels);
+	uint32_t all = kernels ? rank_kernels(profile, kernels) : 0;
+	*count = all < most ? all : most;
+	uint32_t *names = kernels ? malloc((*count + 1ul) * sizeof *names) : NULL;
+	for (uint32_t i = 0; names && i < *count; i++)
+		names[i] = kernels[i].name;
+	free(kernels);
+	return names;
+}
+
+void
+plumb_run_counters_hash(const struct plumb_profile *profile, const uint32_t *kernels,
+                        uint32_t count, char *text, size_t size)
+{
+	size_t used = 0;
+	text[0] = '\0';
+	for (uint32_t i = 0; i < count && used < size; i++) {
+		const char *name = plumb_text(profile, kernels[i]);
+		used += (size_t)snprintf(text + used, size - used, "%s%016llx", i ? "," : "",
+		                         (unsigned long long)plumb_hash_bytes(name, strlen(name)));
+	}
+}
+
 static int
 hash_kernels(const struct plumb_profile *profile, const char *path, uint32_t most, char *text,
              size_t size, struct plumb_error *error)
 {
-	struct kernel *kernels = calloc(profile->values_count + 1ul, sizeof *kernels);
-	size_t used = 0;
+	uint32_t count, *kernels = plumb_run_counters_hot(profile, most, &count);
 	if (!kernels)
 		return plumb_fail_memory(error, "for the kernels of %s", path);
-	uint32_t count = rank_kernels(profile, kernels);
-	for (uint32_t i = 0; i < count && i < most; i++) {
-		const char *name = plumb_text(profile, kernels[i].name);
-		used += (size_t)snprintf(text + used, size - used, "%s%016llx", i ? "," : "",
-		                         (unsigned long long)plumb_hash_bytes(name, strlen(name)));
-	}
+	plumb_run_counters_hash(profile, kernels, count, text, size);
 	free(kernels);
 	return count ? 0
 	             : plumb_fail(error, PLUMB_EUSAGE,
@@ -162,11 +196,11 @@ plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_opti
 		                            "--counters-kernels says what --counters looks at; add "
 		                            "--counters=roofline")
 		               : 0;
-	int code = check_names(options->counters, error);
+	int code = plumb_run_counters_check(options->counters, error);
+	if (!code)
+		code = plumb_run_counters_launches(given, &options->counters_launches, error);
 	if (code)
 		return code;
-	if (strlen(options->counters) >= PLUMB_RUN_COUNTERS_BYTES)
-		return plumb_fail(error, PLUMB_EUSAGE, "--counters is too long");
 	if (options->gpu != PLUMB_GPU_ACTIVITY)
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "--counters needs records of GPU work; leave out --no-gpu, "

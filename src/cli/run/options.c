@@ -110,6 +110,7 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .argument = "FILE[:N]",
 	  .help = "with --counters: count only the N (20) kernels that took the most GPU time in "
 	          "the profile FILE of an earlier run" },
+	PLUMB_COUNTERS_LAUNCHES_OPTION,
 	{ .name = "traffic",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW",
@@ -128,6 +129,11 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .argument = "REGEX",
 	  .help = "with --traffic=full or sampled: look only at accesses to objects whose name "
 	          "matches this extended regular expression" },
+	{ .name = "traffic-own",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "with --traffic=full or sampled: count accesses of a GPU to its own memory, too, "
+	          "as findings about wrong halos and untouched memory need them. Every access of "
+	          "the program is counted then, which is much slower" },
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",
@@ -404,6 +410,7 @@ read_traffic(const struct plumb_options *given, struct plumb_run_options *option
 	const char *how = plumb_options_text(given, "traffic");
 	const char *pattern = plumb_options_given(given, "traffic-kernels")   ? "traffic-kernels"
 	                      : plumb_options_given(given, "traffic-objects") ? "traffic-objects"
+	                      : plumb_options_given(given, "traffic-own")     ? "traffic-own"
 	                                                                      : NULL;
 	if (!how && options->gpu == PLUMB_GPU_TRAFFIC)
 		return plumb_fail(error, PLUMB_EUSAGE,
@@ -428,6 +435,7 @@ read_traffic(const struct plumb_options *given, struct plumb_run_options *option
 		                  "--traffic needs the copies of each node of a CUDA graph; leave "
 		                  "out --graphs=replays");
 	options->replays = false;
+	options->traffic_own = plumb_options_given(given, "traffic-own");
 	if (options->traffic == PLUMB_TRAFFIC_CALLS && pattern)
 		return plumb_fail(
 			error, PLUMB_EUSAGE,
@@ -544,7 +552,8 @@ set_traffic(char ***next, const struct plumb_run_options *options)
 {
 	const char *mode = plumb_traffic_mode_names[options->traffic];
 	bool sampled = options->traffic == PLUMB_TRAFFIC_SAMPLED;
-	return (sampled ? set_variable(next, PLUMB_ENV_TRAFFIC "=%s:%.17g", mode,
+	return (!options->traffic_own || set_variable(next, PLUMB_ENV_TRAFFIC_OWN "=1")) &&
+	       (sampled ? set_variable(next, PLUMB_ENV_TRAFFIC "=%s:%.17g", mode,
 	                               options->traffic_rate)
 	                : set_variable(next, PLUMB_ENV_TRAFFIC "=%s", mode)) &&
 	       (!options->traffic_kernels[0] ||
@@ -556,7 +565,7 @@ set_traffic(char ***next, const struct plumb_run_options *options)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 20 };
+	enum { MOST = 25 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -571,6 +580,8 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	     set_variable(&next, PLUMB_ENV_COUNTERS "=%s", options->counters)) &&
 	    (!options->counters_kernels[0] ||
 	     set_variable(&next, PLUMB_ENV_COUNTERS_KERNELS "=%s", options->counters_kernels)) &&
+	    (!options->counters_launches ||
+	     set_variable(&next, PLUMB_ENV_COUNTERS_LAUNCHES "=%u", options->counters_launches)) &&
 	    (!options->traffic || set_traffic(&next, options)) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&

@@ -9,10 +9,20 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "cli/options.h"
+#include "model/profile.h"
 
 #define PLUMB_RUN_LEAST_LIMIT (1ll << 20)
 #define PLUMB_RUN_TOOLS_BYTES 8000    /* the collector keeps at most so many */
 #define PLUMB_RUN_COUNTERS_BYTES 1024 /* likewise */
+
+/* Of `plumb run` and `plumb levels`. */
+#define PLUMB_COUNTERS_LAUNCHES_OPTION                                                             \
+	{ .name = "counters-launches",                                                             \
+	  .kind = PLUMB_OPTION_NUMBER,                                                             \
+	  .argument = "N",                                                                         \
+	  .fallback = "8",                                                                         \
+	  .help = "with --counters: of each kernel at each call path, count the first launch, "    \
+		  "the second, the fourth, and so on up to the N-th. 1 is the fastest" }
 
 struct plumb_run_options {
 	long long limit, flush_ms;
@@ -20,8 +30,9 @@ struct plumb_run_options {
 	bool keep_cupti, memory, shapes, replays, no_command, no_windows;
 	unsigned stalls; /* the period is 2^stalls cycles; 0: no samples of stalls */
 	enum plumb_stalls_mode stalls_mode;
-	enum plumb_traffic_mode traffic;                 /* 0: none */
-	double traffic_rate;                             /* of SAMPLED */
+	enum plumb_traffic_mode traffic; /* 0: none */
+	double traffic_rate;             /* of SAMPLED */
+	bool traffic_own;
 	char traffic_kernels[256], traffic_objects[256]; /* ""  all */
 	unsigned layers;                                 /* enum plumb_layer */
 	long long cpu_hz;                                /* 0: none */
@@ -35,6 +46,7 @@ struct plumb_run_options {
 	char tools[PLUMB_RUN_TOOLS_BYTES]; /* libraries to preload, separated by ":" */
 	const char *counters;              /* NULL: none */
 	char counters_kernels[4608];       /* hashes of their names; "" all */
+	unsigned counters_launches;        /* 0: the default */
 	const char *user_code;             /* NULL: the default rule */
 };
 
@@ -52,6 +64,17 @@ int plumb_run_tools_read(const struct plumb_options *given, struct plumb_run_opt
  * --traffic. */
 int plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_options *options,
                             struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Its parts: --counters-launches; is LIST one of counters; the MOST kernels of PROFILE that took
+ * most GPU time, the longest first, as strings (malloced; NULL: no memory); and what
+ * `counters_kernels` says of them. */
+int plumb_run_counters_launches(const struct plumb_options *given, unsigned *launches,
+                                struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_run_counters_check(const char *list, struct plumb_error *error) PLUMB_MUST_CHECK;
+uint32_t *
+plumb_run_counters_hot(const struct plumb_profile *profile, uint32_t most, uint32_t *count);
+void plumb_run_counters_hash(const struct plumb_profile *profile, const uint32_t *kernels,
+                             uint32_t count, char *text, size_t size);
 
 /* "NAME=VALUE", ends with NULL; NULL: no memory. */
 char **plumb_run_options_variables(const struct plumb_run_options *options);

@@ -605,7 +605,7 @@ plumb_run_record(struct plumb_running *run, char *const *environment, struct plu
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);
 	plumb_run_wait(run);
-	plumb_facts_ended(&run->facts, run->program.exit_code);
+	plumb_facts_ended(&run->facts, run->program.exit_code, run->options.traffic);
 	return 0;
 }
 

@@ -251,7 +251,7 @@ plumb_cmd_session(struct plumb_invocation *invocation)
 		return PLUMB_EXIT_SYSTEM;
 	}
 	bool ended = await_end();
-	plumb_facts_ended(&session.facts, -1);
+	plumb_facts_ended(&session.facts, -1, session.options.traffic);
 	enum plumb_exit how = finish_recording(&session);
 	plumb_control_unmap(session.control);
 	if (ended)

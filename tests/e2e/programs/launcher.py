@@ -51,6 +51,8 @@ free = _function(_driver, "mock_free", c_int, c_uint64, c_int)
 gap = _function(_driver, "mock_gap", None, c_uint32, c_uint32, c_uint64)
 # DEVICE, STREAM, NS
 stream_until = _function(_driver, "mock_stream_until", None, c_uint32, c_uint32, c_uint64)
+# FUNCTION, METRIC, VALUE: what a launch counts. Texts have to stay.
+counter = _function(_driver, "mock_counter", None, c_char_p, c_char_p, c_uint64)
 mock_set = _function(_driver, "mock_set", c_int, c_char_p, ctypes.c_longlong)
 mock_get = _function(_driver, "mock_get", ctypes.c_longlong, c_char_p)
 capture_begin = _function(_driver, "mock_capture_begin", c_int, c_uint32)
