@@ -5,6 +5,7 @@
 #include "analyze/group.h"
 #include "base/json.h"
 #include "serve/answers.h"
+#include "view/levels.h"
 #include "view/overview.h"
 #include "view/rank_rows.h"
 #include "view/traffic.h"
@@ -60,6 +61,7 @@ write_has(const struct plumb_profile *p, struct plumb_json *json)
 	plumb_json_key_bool(json, "memory", p->memory_count || p->memory_series_count);
 	plumb_json_key_bool(json, "code_samples", p->code_samples_count);
 	plumb_json_key_bool(json, "traffic", plumb_traffic_has(p));
+	plumb_json_key_bool(json, "levels", plumb_levels_are_known(p));
 	plumb_json_key_bool(json, "ranks", plumb_rank_rows_has(p));
 	plumb_json_key_bool(json, "findings", p->findings_count);
 	plumb_json_end(json);

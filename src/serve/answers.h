@@ -33,6 +33,7 @@ struct plumb_served_window {
 #define PLUMB_REMEDY_RANKS "plumb run -- torchrun --nproc-per-node 2 PROGRAM"
 #define PLUMB_REMEDY_STALLS "plumb run --stalls -- PROGRAM"
 #define PLUMB_REMEDY_TRAFFIC "plumb run --traffic -- PROGRAM"
+#define PLUMB_REMEDY_LEVELS "plumb levels -- PROGRAM"
 #define PLUMB_REMEDY_MEMORY "plumb run --memory -- PROGRAM"
 
 struct plumb_served_file {
@@ -173,6 +174,7 @@ int plumb_answer_why_kernels(struct plumb_question *question, struct plumb_error
 int plumb_answer_why_code(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_why_source(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_traffic(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_levels(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_tracks(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);

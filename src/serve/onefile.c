@@ -642,7 +642,8 @@ add_shares(struct onefile *page, const struct plumb_served_file *file, const cha
 static int
 add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 {
-	static const char *const plain[] = { "overview", "findings", "iters", "tables", "ranks" };
+	static const char *const plain[] = { "overview", "findings", "iters", "tables",
+		                             "ranks",    "traffic",  "levels" };
 	static const char *const windows[] = { "", "window=all", "window=loop", "window=startup" };
 	struct plumb_served_file *file = &page->answers->files[i];
 	struct plumb_window_sums sums;
@@ -668,8 +669,6 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		code = add_loop(page, number, error);
 	if (!code && file->whole->code_samples_count)
 		code = add_kernels(page, file, number, error);
-	if (!code)
-		code = add(page, "traffic", NULL, error, "%s", number);
 	if (!code && plumb_window_sums(file->whole, &sums) < 0)
 		return plumb_fail_memory(error, "for the page");
 	for (uint32_t w = 0; !code && w < sums.count; w++)

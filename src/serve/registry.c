@@ -227,6 +227,14 @@ static const struct plumb_query_key traffic_keys[] = {
 	{ 0 },
 };
 
+static const struct plumb_query_key levels_keys[] = {
+	PLUMB_KEY_FILE,
+	ALL_FORMATS,
+	{ "by", PLUMB_QUERY_CHOICE, .choices = "shown|level|layer|gpu|all", .fallback = "shown" },
+	{ "top", PLUMB_QUERY_NUMBER, .fallback = "1000" },
+	{ 0 },
+};
+
 #define RANGE_KEYS                                                                                 \
 	PLUMB_KEY_FILE, PLUMB_KEY_FORMAT("columns|json|csv", "columns"),                           \
 		{ "tracks", PLUMB_QUERY_TEXT }, { "t0", PLUMB_QUERY_REAL, .fallback = "0" },       \
@@ -276,6 +284,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "why/source", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, why_source_keys,
 	  plumb_answer_why_source },
 	{ "traffic", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, traffic_keys, plumb_answer_traffic },
+	{ "levels", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, levels_keys, plumb_answer_levels },
 	{ "timeline/tracks", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, lanes_keys,
 	  plumb_answer_timeline_tracks },
 	{ "timeline/spans", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,

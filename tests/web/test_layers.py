@@ -56,7 +56,7 @@ def test_what_a_figure_lacks(open_page, viewers):
     page = open_page(f"{viewers(MODEL)}#1/layers?kind=A4")
     page.wait_for_selector("text=record with plumb run --memory")
     page.goto(f"{viewers(MODEL)}#1/layers?kind=A9")
-    page.wait_for_selector("text=they need a trace with counters")
+    page.wait_for_selector("text=record with plumb run --counters")
     page.wait_for_selector("text=Some are above this peak")
     page.get_by_role("combobox", name="Precision").select_option("tf32")
     until(page, "location.hash.includes('precision=tf32')")
@@ -113,7 +113,7 @@ def test_recorded_batch_sizes(open_page, viewers, picture):
     page = open_page(f"{viewers('resnet/b1', 'resnet/b8', 'resnet/b64')}#1/layers?kind=A15")
     loaded(page)
     page.wait_for_selector("text=Gflop/s of the model in each profile")
-    page.wait_for_selector("text=they need a trace with counters")
+    page.wait_for_selector("text=record with plumb run --counters")
     canvas = page.locator("main canvas").first
     box = canvas.bounding_box()
     canvas.hover(position={"x": box["width"] - 20, "y": box["height"] - 30})

@@ -179,7 +179,7 @@ def test_a_page_of_its_own(open_page, viewers, packages, tmp_path):
     (tmp_path / "mine.tsx").write_text("""
 import { register } from "SHELL/registry";
 register({ id: "mine", title: "Mine", key: "z", needs: {}, follows: [], make: () => <h1>My page</h1> });
-register({ id: "levels", title: "Levels", key: "y", needs: { levels: "plumb run --levels -- PROGRAM" }, follows: [], make: () => null });
+register({ id: "lacking", title: "Lacking", key: "y", needs: { nothing: "plumb run --nothing -- PROGRAM" }, follows: [], make: () => null });
 """.replace("SHELL", str(WEB / "src/shell")))
     subprocess.run(["node", "build.mjs", tmp_path, f"--with={tmp_path / 'mine.tsx'}"], cwd=WEB, check=True, timeout=60)
     page = open_page(None, bypass_csp=True)
@@ -188,8 +188,8 @@ register({ id: "levels", title: "Levels", key: "y", needs: { levels: "plumb run 
     page.goto(url)
     page.get_by_role("link", name="Mine").click()
     page.wait_for_selector("text=My page")
-    page.get_by_role("link", name="Levels").click()
-    page.wait_for_selector("text=plumb run --levels -- PROGRAM")
+    page.get_by_role("link", name="Lacking").click()
+    page.wait_for_selector("text=plumb run --nothing -- PROGRAM")
     page.get_by_role("link", name="Kernels").click()
     page.wait_for_selector("text=line of your code")
 

@@ -7,6 +7,7 @@ import "./iterations/page";
 import "./kernels";
 import "./why/page";
 import "./layers/page";
+import "./levels/page";
 import "./memory";
 import "./ranks";
 import "./traffic/page";

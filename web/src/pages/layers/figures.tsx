@@ -52,7 +52,7 @@ function nameOf(table: JsonTable, row: number): string {
 
 export const LACKS: Record<string, string> = {
 	memory: "Nobody recorded the memory of layers: record with plumb run --memory.",
-	counters: "Nobody counted bytes or occupancy: they need a trace with counters (plumb import). Floating-point operations come with plumb run --shapes.",
+	counters: "Nobody counted bytes or occupancy: record with plumb run --counters, or import a trace with counters. Floating-point operations also come with plumb run --shapes.",
 	other: "The profile does not have these values.",
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page Layers: the standard tables A1 to A15, each with its figure.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { amount, fileName, percent, visible } from "../../draw/words";
 import { canonical, type Query } from "../../protocol/query";
 import type { Finding, JsonTable, Tables } from "../../protocol/types";
@@ -12,6 +12,7 @@ import { Filter } from "../../shell/filter";
 import { useMarks, type Marks } from "../../shell/marks";
 import { orderRows, Table, type Cell, type TableColumn } from "../../shell/table";
 import { dotsOf, Figure, LACKS, numbers, roofOf, texts } from "./figures";
+import { Limits, limitsOf } from "./limits";
 
 const KINDS: [string, string][] = [["A1", "A1 model"], ["A2", "A2 layers"], ["A3", "A3 latency"], ["A4", "A4 memory"], ["A5", "A5 types by occurrence"],
 	["A6", "A6 types by latency"], ["A7", "A7 types by memory"], ["A8", "A8 kernels"], ["A9", "A9 kernel roofline"], ["A10", "A10 kernels by name"],
@@ -19,7 +20,6 @@ const KINDS: [string, string][] = [["A1", "A1 model"], ["A2", "A2 layers"], ["A3
 	["A15", "A15 the model's kernels"], ["stages", "thirds of the layers"]];
 /** Of all files that are open. */
 const SEVERAL: [string, string][] = [["compare", "profiles side by side"], ["swapped", "kernels that changed"]];
-const PRECISIONS: [string, string][] = [["fp32", "fp32"], ["tf32", "tf32"], ["fp16", "fp16"], ["bf16", "bf16"], ["fp8", "fp8"]];
 const LAYERS: ["either" | "module" | "operator", string][] = [["either", "Either"], ["module", "Modules"], ["operator", "Operators"]];
 
 function LayersPage() {
@@ -28,8 +28,7 @@ function LayersPage() {
 	const kinds = app.about.files.length > 1 ? [...KINDS, ...SEVERAL] : KINDS;
 	const kind = kinds.find(([id]) => id === values["kind"])?.[0] ?? "A2", layer = LAYERS.find(([id]) => id === values["layer"])?.[0] ?? "either";
 	const isRoof = kind === "A9" || kind === "A14" || kind === "A15", isOfAll = app.about.files.length > 1 && (kind === "A1" || SEVERAL.some(([id]) => id === kind));
-	const limits: Query = { precision: values["precision"], peak: isRoof ? values["peak"] : null, bandwidth: isRoof ? values["bandwidth"] : null };
-	const own: Query = { layer: layer === "either" ? null : layer, ...limits };
+	const limits = limitsOf(app), own: Query = { layer: layer === "either" ? null : layer, ...(isRoof ? limits : { precision: limits["precision"] }) };
 	const query: Query = isOfAll ? { ...own, files: "all", kind: [kind] } : { ...common(app, ["window"]), ...own, kind: [kind] };
 	const isSeveral = isRoof && app.about.files.length > 1 && values["files"] !== "one";
 	const loaded = useAnswer<Tables>(canonical("tables", query), (signal) => app.source.json<Tables>("tables", query, signal));
@@ -40,9 +39,7 @@ function LayersPage() {
 				<Choice label="Table" value={kind} options={kinds} onChange={(next) => app.set({ kind: next, sort: null }, true)} />
 				{!isOffline && <Switches label="What is a layer" value={layer} options={LAYERS} onChange={(next) => app.set({ layer: next }, true)} />}
 				{isRoof && app.about.files.length > 1 && <Switches label="Roofline of" value={isSeveral ? "all" : "one"} options={[["all", "All files"], ["one", "This file"]]} onChange={(next) => app.set({ files: next === "all" ? null : next }, true)} />}
-				{isRoof && !isOffline && <Choice label="Precision" value={values["precision"] ?? "fp32"} options={PRECISIONS} onChange={(next) => app.set({ precision: next === "fp32" ? null : next }, true)} />}
-				{isRoof && !isOffline && <Limit label="Peak, Gflop/s" name="peak" />}
-				{isRoof && !isOffline && <Limit label="Bandwidth, GB/s" name="bandwidth" />}
+				{isRoof && <Limits />}
 				<Filter />
 				<CsvButton name={kind} answer="tables" query={query} rows={() => csvRows(loaded.state === "ready" ? loaded.value : null, kind)} />
 			</div>
@@ -58,20 +55,6 @@ function LayersPage() {
 function csvRows(tables: Tables | null, kind: string) {
 	const table = tables?.tables.find((one) => one.id === kind);
 	return table ? [table.columns.map((column) => column.name), ...table.rows] : [];
-}
-
-/** A number that takes the place of what plumb knows of the GPU. */
-function Limit({ label, name }: { label: string; name: "peak" | "bandwidth" }) {
-	const app = useApp(), held = app.state.values[name] ?? "";
-	const [text, setText] = useState(held); // what is being typed stays when an answer comes
-	useEffect(() => setText(held), [held]);
-	const take = (typed: string) => {
-		const value = /^[1-9]\d*$/.test(typed) ? typed : "";
-		setText(value);
-		app.set({ [name]: value || null }, true);
-	};
-	return <label class="choice"><span>{label}</span><input type="number" min="1" step="1" size={7} value={text} placeholder="known"
-		onInput={(event) => setText(event.currentTarget.value)} onChange={(event) => take(event.currentTarget.value)} /></label>;
 }
 
 /** The findings of a row: of its kernel, or of its layer if it is of all that the layer does. */
