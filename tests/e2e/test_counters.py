@@ -87,6 +87,12 @@ def test_launches_are_spread(tmp_path):
     assert made.ledger("gpu.counter") == {"received": 20, "attributed": 4, "enough": 16}
 
 
+@pytest.mark.parametrize("most, number", [(1, 1), (3, 2), (16, 5)])
+def test_so_many_launches(tmp_path, most, number):
+    made = counted(tmp_path, *["launch:gemm:5000"] * 20, options=("--counters", f"--counters-launches={most}"))
+    assert made.ledger("gpu.counter") == {"received": 20, "attributed": number, "enough": 20 - number}
+
+
 def test_only_kernels_of_a_first_run(tmp_path):
     first = tmp_path / "first"
     first.mkdir()
@@ -158,6 +164,7 @@ def test_older_releases(tmp_path, release):
     (["--counters=roofline,"], "empty name"),
     (["--counters-kernels=x.plumb"], "add --counters"),
     (["--counters", "--counters-kernels=none.plumb"], "none.plumb"),
+    (["--counters", "--counters-launches=0"], "takes 1 to 1048576"),
     (["--counters", "--no-gpu"], "needs records of GPU work"),
     (["--counters", "--stalls"], "contradicts --stalls"),
     (["--counters=" + ",".join(f"a__b{i}.sum" for i in range(33))], "at most 32"),

@@ -164,6 +164,19 @@ case_traffic(struct sample *s)
 		device.ordinal = i;
 		t.devices[i] = plumb_builder_device(s->b, &device);
 	}
+	for (uint32_t i = 0; i < TRAFFIC_DEVICES; i++)
+		for (uint32_t k = i + 1; k < TRAFFIC_DEVICES; k++)
+			plumb_builder_device_link(
+				s->b,
+				&(struct plumb_device_link){
+					.uuid = plumb_builder_get_device(s->b, t.devices[i])->uuid,
+					.peer = plumb_builder_get_device(s->b, t.devices[k])->uuid,
+					.kind = PLUMB_LINK_NVSWITCH,
+					.path = PLUMB_NONE,
+					.links = 18,
+					.generation = PLUMB_UNKNOWN,
+					.bytes_per_second = 478125000000,
+					.peer_access = 1 });
 	t.main = case_python(s, 0, "main", "/home/ada/bfs.py", 90);
 	t.kernel = case_kernel(s, case_python(s, t.main, "search", "/home/ada/bfs.py", 44), "bfs",
 	                       CASE_MS, 10, 0);

@@ -242,6 +242,31 @@ factors(void **state)
 }
 
 static void
+sent(void **state)
+{
+	(void)state;
+	NEAR(plumb_collective_sent_bytes("AllReduce", "RING", "SIMPLE", 4, 1000), 1500.0);
+	NEAR(plumb_collective_sent_bytes("AllReduce", "RING", "LL", 4, 1000), 3000.0);
+	NEAR(plumb_collective_sent_bytes("AllReduce", "RING", "LL128", 4, 1000), 1600.0);
+	/* A chain of 4: the ends send the data once, the others twice. */
+	NEAR(plumb_collective_sent_bytes("AllReduce", "TREE", "SIMPLE", 4, 1000), 6000.0 / 4);
+	NEAR(plumb_collective_sent_bytes("AllGather", "RING", "SIMPLE", 8, 100), 700.0);
+	NEAR(plumb_collective_sent_bytes("ReduceScatter", "RING", "SIMPLE", 8, 100), 700.0);
+	NEAR(plumb_collective_sent_bytes("Broadcast", "RING", "SIMPLE", 2, 100), 50.0);
+	NEAR(plumb_collective_sent_bytes("Reduce", "RING", "LL", 2, 100), 100.0);
+	assert_true(plumb_collective_sent_bytes("AllReduce", "RING", "SIMPLE", 1, 100) == 0);
+	assert_true(isnan(plumb_collective_sent_bytes("AllReduce", "NVLS", "SIMPLE", 4, 100)));
+	assert_true(isnan(plumb_collective_sent_bytes("AllGather", "TREE", "SIMPLE", 4, 100)));
+	assert_true(isnan(plumb_collective_sent_bytes("AllReduce", "RING", NULL, 4, 100)));
+	assert_true(isnan(plumb_collective_sent_bytes("AllReduce", NULL, "LL", 4, 100)));
+	assert_true(isnan(plumb_collective_sent_bytes("Send", NULL, NULL, 2, 100)));
+	assert_true(isnan(plumb_collective_sent_bytes(NULL, "RING", "LL", 2, 100)));
+	assert_true(
+		isnan(plumb_collective_sent_bytes("AllReduce", "RING", "LL", PLUMB_UNKNOWN, 1)));
+	assert_true(isnan(plumb_collective_sent_bytes("AllReduce", "RING", "LL", 2, -1)));
+}
+
+static void
 nothing_told(void **state)
 {
 	struct made m;
@@ -261,6 +286,7 @@ main(void)
 		cmocka_unit_test(what_is_not_timed),
 		cmocka_unit_test(rows_that_differ),
 		cmocka_unit_test(factors),
+		cmocka_unit_test(sent),
 		cmocka_unit_test(nothing_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

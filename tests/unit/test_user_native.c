@@ -156,6 +156,7 @@ test_objects_and_names(void **state)
 		"solver+0x11a0",
 		"main._Cfunc_launch",
 		"__device_stub__step(int)",
+		"libcudart_static_5382377d5c772c9d",
 	};
 
 	(void)state;
