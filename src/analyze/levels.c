@@ -60,21 +60,14 @@ is_in_path(const struct plumb_frame *frame)
 	}
 }
 
-static const char *
-text_or_none(const struct plumb_profile *p, uint32_t string)
-{
-	const char *text = plumb_text(p, string);
-
-	return text ? text : "";
-}
-
 /* The node under PARENT for CONTEXT of profile P; PLUMB_NONE: the first run has none. */
 static uint32_t
 find_node(const struct plumb_levels *levels, uint32_t parent, const struct plumb_profile *p,
           uint32_t context, uint64_t *hash)
 {
 	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = text_or_none(p, frame->name), *file = text_or_none(p, frame->file);
+	const char *name = plumb_levels_name(p, frame->name),
+		   *file = plumb_levels_name(p, frame->file);
 	uint32_t flags = p->contexts[context].flags;
 	struct plumb_map_cursor at;
 
@@ -89,8 +82,8 @@ find_node(const struct plumb_levels *levels, uint32_t parent, const struct plumb
 
 		if (node->parent == parent && other->kind == frame->kind &&
 		    own->contexts[node->context].flags == flags &&
-		    !strcmp(text_or_none(own, other->name), name) &&
-		    !strcmp(text_or_none(own, other->file), file))
+		    !strcmp(plumb_levels_name(own, other->name), name) &&
+		    !strcmp(plumb_levels_name(own, other->file), file))
 			return id;
 	}
 	return PLUMB_NONE;

@@ -34,21 +34,14 @@ struct counting {
 
 /* ---- call paths ---- */
 
-static const char *
-text_or_none(const struct plumb_profile *p, uint32_t string)
-{
-	const char *text = plumb_text(p, string);
-
-	return text ? text : "";
-}
-
 /* The context of the first run under PARENT that is as CONTEXT of P. */
 static uint32_t
 find_context(const struct counting *c, uint32_t parent, const struct plumb_profile *p,
              uint32_t context, uint64_t *hash)
 {
 	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = text_or_none(p, frame->name), *file = text_or_none(p, frame->file);
+	const char *name = plumb_levels_name(p, frame->name),
+		   *file = plumb_levels_name(p, frame->file);
 	uint32_t flags = p->contexts[context].flags;
 	struct plumb_map_cursor at;
 
@@ -62,8 +55,8 @@ find_context(const struct counting *c, uint32_t parent, const struct plumb_profi
 
 		if (c->own->contexts[id].parent == parent && other->kind == frame->kind &&
 		    other->line == frame->line && c->own->contexts[id].flags == flags &&
-		    !strcmp(text_or_none(c->own, other->name), name) &&
-		    !strcmp(text_or_none(c->own, other->file), file))
+		    !strcmp(plumb_levels_name(c->own, other->name), name) &&
+		    !strcmp(plumb_levels_name(c->own, other->file), file))
 			return id;
 	}
 	return PLUMB_NONE;
@@ -152,7 +145,7 @@ is_alike(struct counting *c, uint32_t context, uint32_t call, const struct plumb
 	return false;
 }
 
-/* Where the counters at CONTEXT of P stand in the first run; PLUMB_NONE: nowhere. */
+/* The context of the first run that has the counters of CONTEXT of P; PLUMB_NONE: none. */
 static uint32_t
 place_of(struct counting *c, uint32_t context, uint64_t count)
 {

@@ -70,6 +70,15 @@ plumb_levels_has(const struct plumb_levels_run *run, uint32_t level)
 	return run->kept && run->run.level == level && run->sums[0].ns;
 }
 
+/* A string of P, "" if it has none. */
+static inline const char *
+plumb_levels_name(const struct plumb_profile *p, uint32_t string)
+{
+	const char *text = plumb_text(p, string);
+
+	return text ? text : "";
+}
+
 /* The metric of NODE in RUN, in as many calls as the first run has in its loop. NAN: unknown. */
 double plumb_levels_value(const struct plumb_levels *levels, const struct plumb_levels_run *run,
                           int metric, uint32_t node);

@@ -367,7 +367,7 @@ ask(void *data)
 
 /* ---- records ---- */
 
-/* The bytes of "GPU-8116de8a-36b6-…"; false: it is none. */
+/* The bytes of a UUID such as "GPU-8116de8a-36b6-…". False: the text is no UUID. */
 static bool
 read_uuid(const char *text, uint8_t uuid[16])
 {

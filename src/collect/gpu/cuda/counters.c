@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "collect/gpu/counters.h"
+#include "collect/gpu/cuda/claim.h"
 #include "collect/gpu/cuda/counters_api.h"
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/recording.h"
@@ -76,8 +77,8 @@ _Static_assert((int)CUPTI_AutoRange == PLUMB_COUNTING_AUTO_RANGE &&
 #define COUNTED_MOST (PLUMB_CUDA_COUNTING_BUFFERS - 96u) /* launches of a process */
 
 struct session {
-	_Atomic(CUcontext) context; /* NULL: free */
-	_Atomic bool claimed, on, failed;
+	struct plumb_cuda_claim claim; /* first */
+	_Atomic bool on, failed;
 	struct plumb_gpu_counters_plan plan;
 	void *host, *profiler;
 	uint8_t *config, *image;
@@ -136,48 +137,10 @@ refuse(const char *call, CUptiResult result)
 
 /* ---- sessions ---- */
 
-static bool
-claim(struct session *session, uint64_t wait_ns)
-{
-	uint64_t limit = wait_ns ? plumb_clock_ns() + wait_ns : 0;
-	while (atomic_exchange(&session->claimed, true)) {
-		struct timespec moment = { 0, 1000000 };
-		if (!limit || plumb_clock_ns() >= limit)
-			return false;
-		nanosleep(&moment, NULL);
-	}
-	return true;
-}
-
-static void
-unclaim(struct session *session)
-{
-	atomic_store(&session->claimed, false);
-}
-
 static struct session *
 find_session(CUcontext context)
 {
-	for (unsigned i = 0; context && i < CONTEXTS; i++)
-		if (atomic_load_explicit(&sessions[i].context, memory_order_relaxed) == context)
-			return &sessions[i];
-	return NULL;
-}
-
-/* One for each context, though several threads may launch their first kernel at once. */
-static struct session *
-add_session(CUcontext context)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&lock);
-	struct session *found = find_session(context);
-	for (unsigned i = 0; context && !found && i < CONTEXTS; i++) {
-		CUcontext none = NULL;
-		if (atomic_compare_exchange_strong(&sessions[i].context, &none, context))
-			found = &sessions[i];
-	}
-	pthread_mutex_unlock(&lock);
-	return found;
+	return plumb_cuda_claim_find(sessions, sizeof *sessions, CONTEXTS, context);
 }
 
 /* What its chip offers here: some of it may be taken by the driver or another program. */
@@ -285,7 +248,7 @@ renew_image(struct session *session)
 static CUptiResult
 enable_ranges(struct session *session, const char **call)
 {
-	struct plumb_range_enable enable = { .context = atomic_load(&session->context) };
+	struct plumb_range_enable enable = { .context = atomic_load(&session->claim.context) };
 	*call = "cuptiRangeProfilerEnable";
 	CUptiResult result = cupti_RangeProfilerEnable(&enable);
 	if (result != CUPTI_SUCCESS)
@@ -347,7 +310,7 @@ switch_on(struct session *session, bool launching)
 		atomic_store(&begun, true);
 	if (result == CUPTI_SUCCESS && plumb_cupti.GetDeviceId) {
 		call = "cuptiGetDeviceId";
-		result = plumb_cupti.GetDeviceId(atomic_load(&session->context), &device);
+		result = plumb_cupti.GetDeviceId(atomic_load(&session->claim.context), &device);
 	}
 	if (result == CUPTI_SUCCESS) {
 		call = "cuptiDeviceGetChipName";
@@ -356,7 +319,7 @@ switch_on(struct session *session, bool launching)
 	}
 	if (result == CUPTI_SUCCESS) {
 		call = "cuptiProfilerGetCounterAvailability";
-		result = read_availability(atomic_load(&session->context), &availability);
+		result = read_availability(atomic_load(&session->claim.context), &availability);
 	}
 	if (result == CUPTI_SUCCESS)
 		result = plan_metrics(session, chip.name, availability, &call);
@@ -381,12 +344,12 @@ plumb_cuda_counters_prepare(CUcontext context, bool launching)
 	int saved = errno;
 	struct session *session = find_session(context);
 	if (!session)
-		session = add_session(context);
+		session = plumb_cuda_claim_add(sessions, sizeof *sessions, CONTEXTS, context);
 	if (session && !atomic_load(&session->on) && !atomic_load(&session->failed) &&
-	    claim(session, 0)) {
+	    plumb_cuda_claim(&session->claim, 0)) {
 		if (!atomic_load(&session->on) && atomic_load(&have_slot))
 			switch_on(session, launching);
-		unclaim(session);
+		plumb_cuda_unclaim(&session->claim);
 	}
 	errno = saved;
 }
@@ -431,24 +394,24 @@ void
 plumb_cuda_counters_fetch(void)
 {
 	for (unsigned i = 0; sessions && i < CONTEXTS; i++) {
-		if (!atomic_load(&sessions[i].waiting) || !claim(&sessions[i], 0))
+		if (!atomic_load(&sessions[i].waiting) || !plumb_cuda_claim(&sessions[i].claim, 0))
 			continue;
 		if (atomic_load(&sessions[i].on))
 			read_ranges(&sessions[i]);
-		unclaim(&sessions[i]);
+		plumb_cuda_unclaim(&sessions[i].claim);
 	}
 }
 
 static void
 stop_session(struct session *session)
 {
-	if (!atomic_load(&session->on) || !claim(session, WAIT_NS))
+	if (!atomic_load(&session->on) || !plumb_cuda_claim(&session->claim, WAIT_NS))
 		return;
 	if (atomic_load(&session->on)) {
 		read_ranges(session);
 		switch_off(session);
 	}
-	unclaim(session);
+	plumb_cuda_unclaim(&session->claim);
 }
 
 void
@@ -460,7 +423,7 @@ plumb_cuda_counters_destroyed(CUcontext context)
 	int saved = errno;
 	stop_session(session);
 	atomic_store(&session->failed, false);
-	atomic_store(&session->context, NULL);
+	atomic_store(&session->claim.context, NULL);
 	errno = saved;
 }
 
@@ -507,7 +470,7 @@ plumb_cuda_counters_launch(struct plumb_thread *thread, CUpti_CallbackId id,
 		fate = PLUMB_FATE_NOT_COUNTED;
 	else if (atomic_load(&started) >= COUNTED_MOST)
 		fate = PLUMB_FATE_ENOUGH;
-	else if (atomic_load(&captures) || !claim(session, PATIENCE_NS))
+	else if (atomic_load(&captures) || !plumb_cuda_claim(&session->claim, PATIENCE_NS))
 		fate = PLUMB_FATE_BUSY;
 	else {
 		fate = plumb_gpu_counters_choose(thread, &counting.launch, node, info->symbolName);
@@ -516,7 +479,7 @@ plumb_cuda_counters_launch(struct plumb_thread *thread, CUpti_CallbackId id,
 			counting.correlation = info->correlationId;
 			return;
 		}
-		unclaim(session);
+		plumb_cuda_unclaim(&session->claim);
 	}
 	plumb_gpu_counters_left(thread, fate);
 }
@@ -551,7 +514,7 @@ plumb_cuda_counters_start(void)
 	if (result != CUPTI_SUCCESS) {
 		counting.session = NULL;
 		refuse(call, result);
-		unclaim(session);
+		plumb_cuda_unclaim(&session->claim);
 		leave_out(PLUMB_FATE_NOT_COUNTED);
 	}
 	errno = saved;
@@ -601,7 +564,7 @@ plumb_cuda_counters_stop(uint32_t correlation)
 		fate = take_ranges(session);
 	if (session->ranges >= RANGES)
 		read_ranges(session);
-	unclaim(session);
+	plumb_cuda_unclaim(&session->claim);
 	if (fate != PLUMB_FATE_ATTRIBUTED)
 		leave_out(fate);
 	errno = saved;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "collect/gpu/code.h"
+#include "collect/gpu/cuda/claim.h"
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/gpu/stalls.h"
 #include "collect/process.h"
@@ -44,8 +45,8 @@ struct fetch {
 };
 
 struct context {
-	_Atomic(CUcontext) handle; /* NULL: free */
-	_Atomic bool claimed, on;
+	struct plumb_cuda_claim claim; /* first */
+	_Atomic bool on;
 	uint32_t device;
 	size_t reasons;
 	uint32_t numbers[REASONS];
@@ -87,43 +88,10 @@ may_sample(void)
 
 /* ---- contexts ---- */
 
-static bool
-claim(struct context *context, uint64_t wait_ns)
-{
-	uint64_t limit = wait_ns ? plumb_clock_ns() + wait_ns : 0;
-	while (atomic_exchange(&context->claimed, true)) {
-		struct timespec moment = { 0, 1000000 };
-		if (!limit || plumb_clock_ns() >= limit)
-			return false;
-		nanosleep(&moment, NULL);
-	}
-	return true;
-}
-
-static void
-unclaim(struct context *context)
-{
-	atomic_store(&context->claimed, false);
-}
-
 static struct context *
 find_context(CUcontext handle)
 {
-	for (unsigned i = 0; handle && i < CONTEXTS; i++)
-		if (atomic_load_explicit(&contexts[i].handle, memory_order_relaxed) == handle)
-			return &contexts[i];
-	return NULL;
-}
-
-static struct context *
-add_context(CUcontext handle)
-{
-	for (unsigned i = 0; handle && i < CONTEXTS; i++) {
-		CUcontext none = NULL;
-		if (atomic_compare_exchange_strong(&contexts[i].handle, &none, handle))
-			return &contexts[i];
-	}
-	return NULL;
+	return plumb_cuda_claim_find(contexts, sizeof *contexts, CONTEXTS, handle);
 }
 
 /* ---- refusals ---- */
@@ -305,7 +273,7 @@ fetch_samples(struct context *context, uint32_t current)
 	for (unsigned turn = 0; turn < TURNS; turn++) {
 		CUpti_PCSamplingGetDataParams params = {
 			.size = CUpti_PCSamplingGetDataParamsSize,
-			.ctx = atomic_load(&context->handle),
+			.ctx = atomic_load(&context->claim.context),
 			.pcSamplingData = &fetch->data,
 		};
 		empty_fetch(fetch);
@@ -321,11 +289,11 @@ static void
 fetch_all(void)
 {
 	for (unsigned i = 0; i < CONTEXTS; i++) {
-		if (!atomic_load(&contexts[i].on) || !claim(&contexts[i], 0))
+		if (!atomic_load(&contexts[i].on) || !plumb_cuda_claim(&contexts[i].claim, 0))
 			continue;
 		if (atomic_load(&contexts[i].on))
 			fetch_samples(&contexts[i], 0);
-		unclaim(&contexts[i]);
+		plumb_cuda_unclaim(&contexts[i].claim);
 	}
 }
 
@@ -363,7 +331,7 @@ configure(struct context *context)
 	wish->attributeData.hardwareBufferSizeData.hardwareBufferSize = hardware;
 	CUpti_PCSamplingConfigurationInfoParams params = {
 		.size = CUpti_PCSamplingConfigurationInfoParamsSize,
-		.ctx = atomic_load(&context->handle),
+		.ctx = atomic_load(&context->claim.context),
 		.numAttributes = sizeof wishes / sizeof *wishes,
 		.pPCSamplingConfigurationInfo = wishes,
 	};
@@ -373,7 +341,7 @@ configure(struct context *context)
 static CUptiResult
 read_reasons(struct context *context)
 {
-	CUcontext handle = atomic_load(&context->handle);
+	CUcontext handle = atomic_load(&context->claim.context);
 	char *names[REASONS];
 	size_t count = 0;
 	CUpti_PCSamplingGetNumStallReasonsParams ask = {
@@ -406,7 +374,7 @@ switch_off(struct context *context)
 {
 	CUpti_PCSamplingDisableParams params = {
 		.size = CUpti_PCSamplingDisableParamsSize,
-		.ctx = atomic_load(&context->handle),
+		.ctx = atomic_load(&context->claim.context),
 	};
 	atomic_store(&context->on, false);
 	empty_fetch(&context->rest);
@@ -420,7 +388,7 @@ switch_on(struct context *context)
 {
 	CUpti_PCSamplingEnableParams params = {
 		.size = CUpti_PCSamplingEnableParamsSize,
-		.ctx = atomic_load(&context->handle),
+		.ctx = atomic_load(&context->claim.context),
 	};
 	context->device = UINT32_MAX;
 	if (plumb_cupti.GetDeviceId)
@@ -455,11 +423,11 @@ plumb_cuda_stalls_prepare(CUcontext handle)
 	int saved = errno;
 	struct context *context = find_context(handle);
 	if (!context)
-		context = add_context(handle);
-	if (context && !atomic_load(&context->on) && claim(context, 0)) {
+		context = plumb_cuda_claim_add(contexts, sizeof *contexts, CONTEXTS, handle);
+	if (context && !atomic_load(&context->on) && plumb_cuda_claim(&context->claim, 0)) {
 		if (!atomic_load(&context->on) && may_sample())
 			switch_on(context);
-		unclaim(context);
+		plumb_cuda_unclaim(&context->claim);
 	}
 	errno = saved;
 }
@@ -471,15 +439,15 @@ plumb_cuda_stalls_destroyed(CUcontext handle)
 	if (!context)
 		return;
 	int saved = errno;
-	bool claimed = claim(context, WAIT_NS);
+	bool claimed = plumb_cuda_claim(&context->claim, WAIT_NS);
 	if (claimed && atomic_load(&context->on)) {
 		fetch_samples(context, 0);
 		switch_off(context);
 	}
 	atomic_store(&context->on, false);
-	atomic_store(&context->handle, NULL);
+	atomic_store(&context->claim.context, NULL);
 	if (claimed)
-		unclaim(context);
+		plumb_cuda_unclaim(&context->claim);
 	errno = saved;
 }
 
@@ -503,13 +471,13 @@ static void
 stop_all(void)
 {
 	for (unsigned i = 0; contexts && i < CONTEXTS; i++) {
-		if (!atomic_load(&contexts[i].on) || !claim(&contexts[i], WAIT_NS))
+		if (!atomic_load(&contexts[i].on) || !plumb_cuda_claim(&contexts[i].claim, WAIT_NS))
 			continue;
 		if (atomic_load(&contexts[i].on)) {
 			fetch_samples(&contexts[i], 0);
 			switch_off(&contexts[i]);
 		}
-		unclaim(&contexts[i]);
+		plumb_cuda_unclaim(&contexts[i].claim);
 	}
 }
 
@@ -553,12 +521,12 @@ void
 plumb_cuda_stalls_launched(CUcontext handle, uint32_t correlation)
 {
 	struct context *context = contexts && is_serialised() ? find_context(handle) : NULL;
-	if (!context || !claim(context, 0))
+	if (!context || !plumb_cuda_claim(&context->claim, 0))
 		return;
 	int saved = errno;
 	if (atomic_load(&context->on))
 		fetch_samples(context, correlation);
-	unclaim(context);
+	plumb_cuda_unclaim(&context->claim);
 	errno = saved;
 }
 
