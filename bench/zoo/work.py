@@ -104,9 +104,10 @@ def main():
     if not options.cpu and not counts:
         torch.cuda.init()
     lock = os.environ.get("ZOO_LOCK") or os.devnull
-    file = open(lock, "a", encoding="utf-8")  # pylint: disable=consider-using-with
+    # A bare descriptor: Python closes a file object before plumb gives the counters back, and the next process would get none.
+    descriptor = os.open(lock, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     if lock != os.devnull:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     with torch.no_grad():
         work = Work(options)
         getattr(work, options.what)()
@@ -116,7 +117,7 @@ def main():
         torch.cuda.empty_cache()
     # One process at a time has the GPU's counters, up to its end.
     if not counts:
-        file.close()
+        os.close(descriptor)
 
 
 main()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`plumb run --traffic=full` and sampled on the stand-in Compute Sanitizer, from the option to the finished profile;
 what is counted has its tests in tests/unit/test_traffic_kernels.c."""
+import json
 import sqlite3
 import sys
 
@@ -42,6 +43,17 @@ def test_transfers_of_kernels_are_in_the_profile(tmp_path):
         ("store", 0, 1): [4000, 1000], ("store", 1, 0): [4000, 1000]}
     assert any("Compute Sanitizer" in note for note in bench.notes(path))
     assert bench.objects(path) == [(1, 1 << 20)]
+
+
+def test_copies_say_what_memory_is_at_both_ends(tmp_path):
+    """Memory of the host that CUDA did not allocate is no object, but it is the host's."""
+    _, path = record(tmp_path, "host", "2")
+    found = json.loads(run_command(PLUMB, "traffic", path, "--json").stdout)
+    assert {(pair["kind"], pair["from"], pair["to"]): pair["bytes"] for pair in found["pairs"]} == {
+        ("copy", 0, 1): 12345 + 100 + 200 + 7000, ("copy", 2, 0): 4096, ("copy", 1, 2): 128, ("store", 0, 2): 512}
+    assert [party["label"] for party in found["parties"]][:3] == ["GPU 0", "GPU 1", "host"]
+    lines = run_command(PLUMB, "traffic", path, "--by", "line").stdout
+    assert "copy device→device" in lines and "copy pinned→device" in lines and "copy device→host" in lines
 
 
 def test_a_sample_has_its_error(tmp_path):

@@ -428,6 +428,7 @@ host(void)
 	san_host(BASE - APART, 4096);
 	san_copy(0, buffer(0), 1, buffer(1), 12345);
 	san_copy(-1, BASE - APART, 0, buffer(0), 4096);
+	san_copy(1, buffer(1), -1, 0x7000, 128); /* the host's, which nobody allocated by CUDA */
 	san_batch(0, from, to, bytes, 2);
 	san_replay_copy(0, buffer(0), 1, buffer(1), 7000);
 	elements(STORE, 8, 0x20, BASE - APART, 64); /* and a kernel that writes the host's */

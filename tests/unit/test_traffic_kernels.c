@@ -307,6 +307,7 @@ test_host(void **state)
 	assert_int_equal(peers.bytes, 12345 + 100 + 200 + 7000);
 	assert_int_equal(peers.accesses, 4);
 	assert_int_equal(transfers(&run, PLUMB_ACCESS_COPY, MEMORY, 0, 0).bytes, 4096);
+	assert_int_equal(transfers(&run, PLUMB_ACCESS_COPY, 1, MEMORY, 1).bytes, 128);
 	assert_int_equal(transfers(&run, PLUMB_ACCESS_STORE, 0, MEMORY, 0).bytes, 8 * 64);
 	finish(&run);
 }

@@ -382,8 +382,8 @@ print_family(struct plumb_traffic_printer *t, struct plumb_table *table,
 	                                : NULL);
 	users_of(traffic, first, users, sizeof users);
 	if (family->objects > 1)
-		snprintf(users, sizeof users, "%" PRIu32 " GPUs, %" PRIu32 " objects",
-		         family->initiators, family->objects);
+		snprintf(users, sizeof users, "%" PRIu32 " GPU%s, %" PRIu32 " objects",
+		         family->initiators, family->initiators == 1 ? "" : "s", family->objects);
 	plumb_table_cell(table, *users ? users : NULL);
 }
 

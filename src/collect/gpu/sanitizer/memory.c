@@ -210,41 +210,68 @@ plumb_sanitizer_pool_reached(const struct sanitizer_pool_data *data)
 
 /* ---- copies ---- */
 
-/* The device at one end of a copy. */
-static uint32_t
-end_of(uint64_t address, sanitizer_context context, bool is_host, plumb_id *object)
+/* One end of a copy. KIND is one of PLUMB_MEMORY. */
+struct end {
+	uint32_t ordinal;
+	uint16_t kind;
+	plumb_id object;
+};
+
+static uint16_t
+memory_of(enum plumb_object_kind kind)
 {
-	struct plumb_object_place place = { .kind = 0 };
-	*object = plumb_object_at(address, &place);
-	if (place.kind)
-		return place.kind == PLUMB_OBJECT_MANAGED ? PLUMB_HOST_ORDINAL : place.ordinal;
-	if (is_host)
-		return PLUMB_HOST_ORDINAL;
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].handle == context)
-			return plumb_sanitizer_contexts[i].ordinal;
-	return PLUMB_HOST_ORDINAL;
+	return kind == PLUMB_OBJECT_MANAGED  ? PLUMB_MEMORY_MANAGED
+	       : kind == PLUMB_OBJECT_PINNED ? PLUMB_MEMORY_PINNED
+	                                     : PLUMB_MEMORY_DEVICE;
 }
 
+static struct end
+end_of(uint64_t address, sanitizer_context context, bool is_host)
+{
+	struct plumb_object_place place = { .kind = 0 };
+	struct end end = { .ordinal = PLUMB_HOST_ORDINAL, .kind = PLUMB_MEMORY_HOST };
+	end.object = plumb_object_at(address, &place);
+	if (place.kind) {
+		end.kind = memory_of(place.kind);
+		if (end.kind != PLUMB_MEMORY_MANAGED)
+			end.ordinal = place.ordinal;
+		return end;
+	}
+	if (is_host)
+		return end;
+	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
+		if (plumb_sanitizer_contexts[i].live &&
+		    plumb_sanitizer_contexts[i].handle == context) {
+			end.ordinal = plumb_sanitizer_contexts[i].ordinal;
+			end.kind = PLUMB_MEMORY_DEVICE;
+			return end;
+		}
+	end.kind = PLUMB_MEMORY_UNKNOWN;
+	return end;
+}
+
+/* CALL is the context of the call that copies. */
 static void
-tell_copy(struct plumb_thread *thread, plumb_id node, const struct sanitizer_memcpy_data *data)
+tell_copy(struct plumb_thread *thread, plumb_id call, const struct sanitizer_memcpy_data *data)
 {
 	bool from_host = data->direction == 1 || data->direction == 2,
 	     to_host = data->direction == 1 || data->direction == 3;
-	plumb_id object;
+	struct end from = end_of(data->from, data->from_context, from_host),
+		   to = end_of(data->to, data->to_context, to_host);
+	char name[PLUMB_TRANSFER_NAME];
+	plumb_transfer_name(name, (struct plumb_transfer){ from.kind, to.kind });
 	struct plumb_transfer_facts facts = {
-		.node = node,
+		.node = plumb_child_named(thread, call, PLUMB_FRAME_COPY, name),
 		.kind = PLUMB_ACCESS_COPY,
 		.route = PLUMB_ROUTE_COPY_ENGINE,
 		.accesses = 1,
 		.bytes = data->size,
+		.from = from.ordinal,
+		.from_object = from.object,
+		.to = to.ordinal,
+		.to_object = to.object,
+		.initiator = PLUMB_HOST_ORDINAL,
 	};
-	facts.from = end_of(data->from, data->from_context, from_host, &object);
-	facts.from_object = object;
-	facts.to = end_of(data->to, data->to_context, to_host, &object);
-	facts.to_object = object;
-	facts.initiator = PLUMB_HOST_ORDINAL;
 	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
 		if (plumb_sanitizer_contexts[i].live &&
 		    plumb_sanitizer_contexts[i].handle == data->api_context)
