@@ -61,5 +61,7 @@ bool plumb_counter_listed(const char **at, const char **name, size_t *length);
 /* Of a kernel at a context, the first launch, the second, the fourth, … up to this one. */
 #define PLUMB_COUNTERS_LAUNCHES_MOST (1u << 20)
 #define PLUMB_COUNTERS_LAUNCHES_DEFAULT 8
+#define PLUMB_COUNTERS_COST_MOST 1000u
+#define PLUMB_COUNTERS_COST_DEFAULT 3
 
 #endif

@@ -51,6 +51,7 @@
 #define PLUMB_ENV_COUNTERS "PLUMB_COUNTERS"     /* names of hardware counters of kernels */
 #define PLUMB_ENV_COUNTERS_KERNELS "PLUMB_COUNTERS_KERNELS" /* hashes of kernels' names */
 #define PLUMB_ENV_COUNTERS_LAUNCHES "PLUMB_COUNTERS_LAUNCHES"
+#define PLUMB_ENV_COUNTERS_COST "PLUMB_COUNTERS_COST"
 #define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
 #define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC"         /* as plumb_traffic_parse takes it; unset: none */
 #define PLUMB_ENV_TRAFFIC_KERNELS "PLUMB_TRAFFIC_KERNELS" /* an extended regular expression */
@@ -195,6 +196,7 @@ struct plumb_collector_options {
 	char counters[1024];                             /* names, separated by commas; "" none */
 	char counters_kernels[4608];                     /* hashes of names; "" all */
 	unsigned counters_launches; /* of a kernel at a context, the last one that is counted */
+	unsigned counters_cost;     /* how many times as long the run may take; 0: any */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
 /* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no

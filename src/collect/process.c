@@ -506,6 +506,8 @@ load_options(void)
 	          sizeof options.counters_kernels);
 	options.counters_launches =
 		(unsigned)number_from(PLUMB_ENV_COUNTERS_LAUNCHES, PLUMB_COUNTERS_LAUNCHES_DEFAULT);
+	options.counters_cost =
+		(unsigned)number_from(PLUMB_ENV_COUNTERS_COST, PLUMB_COUNTERS_COST_DEFAULT);
 	text_from(PLUMB_ENV_TRAFFIC_OBJECTS, options.traffic_objects,
 	          sizeof options.traffic_objects);
 	strcpy(options.folder, folder);

@@ -89,6 +89,7 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_NO_REPLAY] = "no_replay",
 	[PLUMB_FATE_BUSY] = "busy",
 	[PLUMB_FATE_NOT_COUNTED] = "not_counted",
+	[PLUMB_FATE_TOO_SLOW] = "too_slow",
 };
 
 #define CELL(title, kind, field)                                                                   \

@@ -93,6 +93,26 @@ def test_so_many_launches(tmp_path, most, number):
     assert made.ledger("gpu.counter") == {"received": 20, "attributed": number, "enough": 20 - number}
 
 
+def test_the_cost_is_limited(tmp_path):
+    """Each counted launch takes 600 ms more, and the rest next to nothing: so one of each kernel is counted."""
+    launches = [f"launch:{kernel}:5000" for kernel in ("gemm", "copy") * 8]
+    made = counted(tmp_path, *launches, scenario="count_us=600000")
+    assert made.ledger("gpu.counter") == {"received": 16, "attributed": 2, "too_slow": 14}
+    assert {name: of["l2_hit_rate"][1] for name, of in values(made.path).items()} == {"gemm": 1, "copy": 1}
+
+
+def test_without_a_limit_of_the_cost_all_are_counted(tmp_path):
+    made = counted(tmp_path, *["launch:gemm:5000"] * 8, scenario="count_us=200000", options=("--counters", "--counters-cost=0"))
+    assert made.ledger("gpu.counter") == {"received": 8, "attributed": 4, "enough": 4}
+
+
+def test_a_launch_that_was_too_costly_is_made_up_for(tmp_path):
+    """The second launch comes at once, and the fifth after the program did other work for a while."""
+    work = ["launch:gemm:5000"] * 4 + ["sleep:900", "launch:gemm:5000"]
+    made = counted(tmp_path, *work, scenario="count_us=600000")
+    assert made.ledger("gpu.counter") == {"received": 5, "attributed": 2, "too_slow": 3}
+
+
 def test_only_kernels_of_a_first_run(tmp_path):
     first = tmp_path / "first"
     first.mkdir()
@@ -165,6 +185,7 @@ def test_older_releases(tmp_path, release):
     (["--counters-kernels=x.plumb"], "add --counters"),
     (["--counters", "--counters-kernels=none.plumb"], "none.plumb"),
     (["--counters", "--counters-launches=0"], "takes 1 to 1048576"),
+    (["--counters", "--counters-cost=1"], "--counters-cost takes 2 to 1000, or 0 for no limit"),
     (["--counters", "--no-gpu"], "needs records of GPU work"),
     (["--counters", "--stalls"], "contradicts --stalls"),
     (["--counters=" + ",".join(f"a__b{i}.sum" for i in range(33))], "at most 32"),

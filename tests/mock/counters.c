@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pcsampling.h"
 
@@ -57,6 +58,8 @@ mock_count_work(const struct mock_work *work)
 	struct profiler *profiler = &profilers[work->device % DEVICES];
 	if (work->kind != MOCK_KERNEL)
 		return;
+	if (profiler->started)
+		usleep((useconds_t)mock_get("count_us"));
 	pthread_mutex_lock(&lock);
 	if (profiler->started && profiler->ran < RANGES) {
 		profiler->pending[profiler->ran++] = work->name;

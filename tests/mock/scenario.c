@@ -47,6 +47,7 @@ static struct {
 	{ "unreached", 0 },
 	{ "count_refuse", 0 },
 	{ "count_lacks", 0 },
+	{ "count_us", 0 },
 	/* counters */
 	{ "capturing", 0 },
 	{ "count_enabled", 0 },

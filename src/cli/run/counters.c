@@ -27,6 +27,18 @@ plumb_run_counters_launches(const struct plumb_options *given, unsigned *launche
 	return 0;
 }
 
+static int
+read_cost(const struct plumb_options *given, unsigned *cost, struct plumb_error *error)
+{
+	int64_t number = plumb_options_number(given, "counters-cost");
+	if (number < 0 || number == 1 || number > PLUMB_COUNTERS_COST_MOST)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--counters-cost takes 2 to %u, or 0 for no limit",
+		                  PLUMB_COUNTERS_COST_MOST);
+	*cost = (unsigned)number;
+	return 0;
+}
+
 /* Names that were probably meant by NAME, or all of them if none is near. */
 static void
 list_near(const char *name, size_t length, char *text, size_t size)
@@ -199,6 +211,8 @@ plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_opti
 	int code = plumb_run_counters_check(options->counters, error);
 	if (!code)
 		code = plumb_run_counters_launches(given, &options->counters_launches, error);
+	if (!code)
+		code = read_cost(given, &options->counters_cost, error);
 	if (code)
 		return code;
 	if (options->gpu != PLUMB_GPU_ACTIVITY)

@@ -111,6 +111,12 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .help = "with --counters: count only the N (20) kernels that took the most GPU time in "
 	          "the profile FILE of an earlier run" },
 	PLUMB_COUNTERS_LAUNCHES_OPTION,
+	{ .name = "counters-cost",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "3",
+	  .help = "with --counters: count only as many launches as let the program take at most N "
+	          "times as long. 0: no limit" },
 	{ .name = "traffic",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW",
@@ -565,7 +571,7 @@ set_traffic(char ***next, const struct plumb_run_options *options)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 25 };
+	enum { MOST = 26 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -582,6 +588,8 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	     set_variable(&next, PLUMB_ENV_COUNTERS_KERNELS "=%s", options->counters_kernels)) &&
 	    (!options->counters_launches ||
 	     set_variable(&next, PLUMB_ENV_COUNTERS_LAUNCHES "=%u", options->counters_launches)) &&
+	    (!options->counters ||
+	     set_variable(&next, PLUMB_ENV_COUNTERS_COST "=%u", options->counters_cost)) &&
 	    (!options->traffic || set_traffic(&next, options)) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&

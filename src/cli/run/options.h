@@ -47,6 +47,7 @@ struct plumb_run_options {
 	const char *counters;              /* NULL: none */
 	char counters_kernels[4608];       /* hashes of their names; "" all */
 	unsigned counters_launches;        /* 0: the default */
+	unsigned counters_cost;            /* how many times as long the run may take; 0: any */
 	const char *user_code;             /* NULL: the default rule */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "collect/comm/comm.h"
 #include "collect/table.h"
@@ -16,11 +17,12 @@
 
 #define PLACES 65536u /* kernels at contexts that are told apart; a power of two */
 #define PROBES 16u    /* places that are looked at for one */
+#define FREE_NS 500000000u
 
-/* How often a kernel was launched at a context. */
+/* How often a kernel was launched at a context, and how many of these launches were counted. */
 struct place {
 	_Atomic uint64_t key; /* 0: free */
-	_Atomic uint32_t launches;
+	_Atomic uint32_t launches, counted;
 };
 
 static struct place *places; /* PLACES of them */
@@ -29,6 +31,7 @@ static unsigned kernels_count;
 static char without[512], refusal[400];
 static _Atomic int refused; /* 0 no, 1 being written, 2 to be told, 3 told */
 static _Atomic unsigned passes;
+static _Atomic uint64_t begun_ns, spent_ns; /* the first launch, and the time of all counted ones */
 static _Atomic bool without_set;
 static bool told;
 
@@ -233,10 +236,11 @@ is_wanted(uint64_t hash)
 	return !kernels_count;
 }
 
-/* Which launch of its kind this one is, from 1; 0: there are more kinds than places. */
-static uint32_t
-count_launch(uint64_t key)
+/* The place of KEY, which has one launch more; NULL: there are more kinds than places. */
+static struct place *
+place_of(uint64_t key)
 {
+	key += !key;
 	for (unsigned i = 0; i < PROBES; i++) {
 		struct place *place = &places[(key + i) & (PLACES - 1)];
 		uint64_t held = atomic_load_explicit(&place->key, memory_order_relaxed);
@@ -244,11 +248,41 @@ count_launch(uint64_t key)
 			held = key;
 		if (held != key)
 			continue;
-		uint32_t before =
-			atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
-		return before == UINT32_MAX ? before : before + 1;
+		atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+		return place;
 	}
-	return 0;
+	return NULL;
+}
+
+/* The first launch, the second, the fourth, and so on; the next one after it if it was passed over.
+ */
+static bool
+is_next(const struct place *place)
+{
+	uint32_t counted = atomic_load_explicit(&place->counted, memory_order_relaxed);
+	uint32_t next = counted < 32 ? 1u << counted : UINT32_MAX;
+	return next <= plumb_collector_options()->counters_launches &&
+	       atomic_load_explicit(&place->launches, memory_order_relaxed) >= next;
+}
+
+/* Counting may take (N - 1) times the time of the rest, so that the run takes N times as long. A
+ * quarter of it is kept back: the rest is slower, too, and counted launches wait for others. Half a
+ * second is free, or a short program would tell next to nothing. */
+static bool
+is_affordable(uint64_t now)
+{
+	unsigned cost = plumb_collector_options()->counters_cost;
+	uint64_t none = 0, spent = atomic_load(&spent_ns);
+	atomic_compare_exchange_strong(&begun_ns, &none, now);
+	uint64_t all = now - (none ? none : now);
+	return !cost || spent < FREE_NS ||
+	       spent <= (cost - 1) * (all > spent ? all - spent : 0) / 4 * 3;
+}
+
+void
+plumb_gpu_counters_spent(uint64_t ns)
+{
+	atomic_fetch_add(&spent_ns, ns);
 }
 
 enum plumb_fate
@@ -264,12 +298,17 @@ plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted 
 	uint64_t hash = plumb_hash_bytes(kernel, strlen(kernel));
 	if (!is_wanted(hash))
 		return PLUMB_FATE_NOT_HOT;
-	uint64_t key = plumb_hash_mix(hash, node);
-	uint32_t number = count_launch(key ? key : 1);
-	if (!number)
+	/* The first launch of a kernel is counted in any case, or a short run would have none. */
+	struct place *of_kernel = place_of(hash);
+	struct place *place = place_of(plumb_hash_mix(hash, node));
+	if (!of_kernel || !place)
 		return PLUMB_FATE_OVERFLOWED;
-	if (number > plumb_collector_options()->counters_launches || (number & (number - 1)))
+	if (!is_next(place))
 		return PLUMB_FATE_ENOUGH;
+	if (!is_affordable(plumb_clock_ns()) && atomic_load(&of_kernel->counted))
+		return PLUMB_FATE_TOO_SLOW;
+	atomic_fetch_add(&of_kernel->counted, 1);
+	atomic_fetch_add(&place->counted, 1);
 	launch->node = node;
 	launch->kernel = plumb_intern(thread, kernel, strlen(kernel));
 	launch->track = plumb_thread_track(thread);
@@ -344,5 +383,7 @@ plumb_gpu_counters_renew(void)
 	atomic_store(&without_set, false);
 	atomic_store(&refused, 0);
 	atomic_store(&passes, 0);
+	atomic_store(&begun_ns, 0);
+	atomic_store(&spent_ns, 0);
 	told = false;
 }

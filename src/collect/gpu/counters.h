@@ -21,7 +21,9 @@
  *	if (fate == PLUMB_FATE_ATTRIBUTED)        … runs it once for each pass
  *	else                                      plumb_gpu_counters_left(thread, fate);
  *
- * and on the reading thread, outside callbacks, for each launch that was counted:
+ * plumb_gpu_counters_spent says how long a counted launch took, with all its passes.
+ *
+ * And on the reading thread, outside callbacks, for each launch that was counted:
  *
  *	plumb_gpu_counters_add(thread, &plan, &launch, values);
  *
@@ -33,7 +35,8 @@
  * profile (all kernels if there is none), and if it is the first, second, fourth or eighth of its
  * kernel at its context. So the number of launches that run several times is bounded by the
  * program's structure, and they are spread over its first iterations. At contexts, not for a
- * kernel: one matrix product is launched from many layers with other sizes.
+ * kernel: one matrix product is launched from many layers with other sizes. If counting has taken
+ * too much of the run (--counters-cost), a launch is passed over, and a later one is chosen.
  *
  * Left out: what was not looked at is in the ledger as gpu.counter, with its reason. Launches that
  * cannot run again are the source's to know: graphs (one range would span all nodes; with nodes
@@ -97,6 +100,8 @@ void plumb_gpu_counters_refuse(const char *why);
 enum plumb_fate
 plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted *launch,
                           plumb_id node, const char *kernel);
+/* A launch that was counted took NS. */
+void plumb_gpu_counters_spent(uint64_t ns);
 /* A launch that is not counted, or was to be. */
 void plumb_gpu_counters_left(struct plumb_thread *thread, enum plumb_fate fate);
 

@@ -93,6 +93,7 @@ struct session {
 static __thread struct {
 	struct session *session;
 	uint32_t correlation;
+	uint64_t begun_ns;
 	struct plumb_gpu_counted launch;
 } counting;
 
@@ -503,6 +504,7 @@ plumb_cuda_counters_start(void)
 	if (!session)
 		return;
 	int saved = errno;
+	counting.begun_ns = plumb_clock_ns();
 	struct plumb_range_plain start = { .profiler = session->profiler };
 	const char *call = "cuptiRangeProfilerSetConfig";
 	CUptiResult result = session->stale ? renew_image(session) : CUPTI_SUCCESS;
@@ -565,6 +567,7 @@ plumb_cuda_counters_stop(uint32_t correlation)
 	if (session->ranges >= RANGES)
 		read_ranges(session);
 	plumb_cuda_unclaim(&session->claim);
+	plumb_gpu_counters_spent(plumb_clock_ns() - counting.begun_ns);
 	if (fate != PLUMB_FATE_ATTRIBUTED)
 		leave_out(fate);
 	errno = saved;
