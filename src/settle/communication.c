@@ -271,6 +271,24 @@ done:
 /* By process: its device in all groups, if it is the same; SEVERAL. */
 #define SEVERAL (UINT32_MAX - 1)
 
+/* Without records of kernels, a member's device is that of the data which it hands to NCCL. */
+static void
+take_devices_of_data(struct plumb_settler *settler)
+{
+	struct plumb_settle_communication *all = &settler->communication;
+
+	for (uint32_t i = 0; i < all->told.count; i++) {
+		const struct plumb_settle_told *told = &all->told.items[i];
+		struct plumb_settle_communicator *member =
+			&all->communicators.items[told->communicator];
+		uint32_t object = told->from_object != PLUMB_NONE ? told->from_object
+		                                                  : told->to_object;
+
+		if (member->device == PLUMB_NONE && object != PLUMB_NONE)
+			member->device = settler->traffic.objects.items[object].row.device;
+	}
+}
+
 /* Members without a device get the one that their process has in other groups. */
 static bool
 guess_devices(struct plumb_settler *settler)
@@ -387,6 +405,7 @@ plumb_settle_communications(struct plumb_settler *settler)
 	uint32_t count = all->communicators.count;
 	struct plumb_settle_communicator **ordered = calloc((size_t)count + 1, sizeof(*ordered));
 
+	take_devices_of_data(settler);
 	if (!ordered || !guess_devices(settler)) {
 		settler->no_memory = true;
 		free(ordered);

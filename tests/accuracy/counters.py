@@ -154,6 +154,7 @@ class Bench:
         self.tool, self.folder = tool, folder
 
     def write(self, name, source):
+        os.makedirs(self.folder, exist_ok=True)
         path = os.path.join(self.folder, name + ".py")
         with open(path, "w") as file:
             file.write(source)

@@ -131,6 +131,13 @@ def test_objects_of_the_data(tmp_path, version):
                      ("receive", 1, 64, None, gradients), ("send", 1, 64, None, None)}
 
 
+def test_without_kernels_the_data_says_which_device_it_is(tmp_path):
+    """As under --traffic=full, where kernels have no records."""
+    made = play(tmp_path, "objects", environment={"PLUMB_MOCK": "lose=1"})
+    assert rows(made, "SELECT DISTINCT d.ordinal FROM transfers t JOIN devices d ON d.id = t.initiator "
+                      "WHERE t.kind = 'collective' AND t.from_object IS NOT NULL") == [(0,)]
+
+
 @EACH
 def test_other_kernels_come_between(tmp_path, version):
     made = play(tmp_path, "between", version)
