@@ -73,7 +73,7 @@ struct plumb_analyze_options {
 
 /* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
  * again when somebody reads them. */
-#define PLUMB_ANALYSES 8
+#define PLUMB_ANALYSES 9
 
 /* Did older analyses make the findings of PROFILE, or none at all? */
 static inline bool

@@ -61,7 +61,8 @@ key_of(const struct maker *m, const struct plumb_stall_cause *cause)
 	line = m->code->lines[cause->place.function][cause->place.insn];
 	if (line) {
 		key.line = line;
-		key.sort = sort_of(plumb_kernel_insn(m->code, cause->place));
+		if (!cause->named || !cause->named->noun)
+			key.sort = sort_of(plumb_kernel_insn(m->code, cause->place));
 	} else {
 		key.function = cause->place.function + 1;
 		key.insn = cause->place.insn;
@@ -398,6 +399,8 @@ plumb_kernel_line(const struct plumb_kernel_code *code, struct plumb_slice_place
 		plumb_code_lines_at(code->profile, code->rows[place.function],
 	                            plumb_kernel_insn(code, place)->offset, &count);
 
+	if (line)
+		line += plumb_code_own_line(code->profile, line, count);
 	return line && line->line && line->file != PLUMB_NONE ? line : NULL;
 }
 
@@ -483,9 +486,24 @@ plumb_kernel_cause_noun(const struct plumb_kernel_code *code, const struct plumb
 		snprintf(text, size, "%s", cause->named ? cause->named->name : "an unknown cause");
 	else
 		snprintf(text, size, "the %s at %s",
-		         plumb_insn_noun(plumb_kernel_insn(code, cause->place)),
+		         cause->named && cause->named->noun
+		                 ? cause->named->noun
+		                 : plumb_insn_noun(plumb_kernel_insn(code, cause->place)),
 		         plumb_kernel_place(code, cause->place, place, sizeof place));
 	return text;
+}
+
+/* Adds " or NOUN" to TEXT; only the place of it if the noun before is the same: LAST, which becomes
+ * NOUN. */
+static void
+add_noun(char *text, size_t size, char *last, const char *noun)
+{
+	const char *place = strstr(noun, " at ");
+	size_t used = strlen(text), shared = place ? (size_t)(place - noun) + 4 : 0;
+	bool same = shared && !strncmp(last, noun, shared);
+
+	snprintf(text + used, size - used, " or %s", same ? noun + shared : noun);
+	snprintf(last, PLUMB_PLACE_SIZE + 64, "%s", noun);
 }
 
 /* Of causes that the hardware cannot tell apart. */
@@ -494,20 +512,19 @@ ambiguous_sentence(const struct plumb_kernel_code *code, const struct plumb_stal
                    uint32_t cause, char *text, size_t size)
 {
 	uint32_t group = stall->causes[cause].ambiguity, named = 1, more = 0;
-	char noun[PLUMB_PLACE_SIZE + 64];
+	char noun[PLUMB_PLACE_SIZE + 64], last[PLUMB_PLACE_SIZE + 64];
 	size_t used;
 
 	snprintf(text, size, "for %s",
-	         plumb_kernel_cause_noun(code, &stall->causes[cause], noun, sizeof noun));
+	         plumb_kernel_cause_noun(code, &stall->causes[cause], last, sizeof last));
 	for (uint32_t i = 0; i < stall->cause_count; i++) {
-		used = strlen(text);
 		if (i == cause || stall->causes[i].ambiguity != group)
 			continue;
 		plumb_kernel_cause_noun(code, &stall->causes[i], noun, sizeof noun);
-		if (strstr(text, noun)) /* another instruction of the same line */
+		if (strstr(text, noun) || !strcmp(last, noun)) /* another one of the same line */
 			continue;
 		if (named++ < NAMED_MOST)
-			snprintf(text + used, size - used, " or %s", noun);
+			add_noun(text, size, last, noun);
 		else
 			more++;
 	}

@@ -11,6 +11,7 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "model/metric.h"
+#include "model/user_native.h"
 
 #define CALL_WITHIN 32 /* instructions from an address of a function to the call that uses it */
 
@@ -31,6 +32,19 @@ plumb_code_lines_at(const struct plumb_profile *p, uint32_t row, int64_t offset,
 		at--;
 	*count = end - at;
 	return at < end ? &p->code_lines[at] : NULL;
+}
+
+uint32_t
+plumb_code_own_line(const struct plumb_profile *p, const struct plumb_code_line *lines,
+                    uint32_t count)
+{
+	for (uint32_t i = 0; count > 1 && i < count; i++) {
+		const char *file = plumb_text(p, lines[i].file);
+
+		if (file && lines[i].line && !plumb_user_is_library_file(file))
+			return i;
+	}
+	return 0;
 }
 
 /* Numbers for lines of source: equal places have equal ones. */
@@ -72,7 +86,8 @@ number_lines(const struct plumb_profile *p, uint32_t row, const struct plumb_ins
 		const struct plumb_code_line *line =
 			plumb_code_lines_at(p, row, insns->items[i].offset, &count);
 
-		lines[i] = line ? number_place(places, line) : 0;
+		lines[i] =
+			line ? number_place(places, line + plumb_code_own_line(p, line, count)) : 0;
 		if (lines[i] == PLUMB_NONE) {
 			free(lines);
 			return NULL;

@@ -123,6 +123,11 @@ plumb_kernel_samples_at(const struct plumb_kernel_code *code, uint32_t function,
 const struct plumb_code_line *plumb_code_lines_at(const struct plumb_profile *profile, uint32_t row,
                                                   int64_t offset, uint32_t *count);
 
+/* Of COUNT LINES of an instruction, the number of the innermost that is in no header of a library,
+ * as those of CUDA are. Your code is there. 0: all are in libraries. */
+uint32_t plumb_code_own_line(const struct plumb_profile *profile,
+                             const struct plumb_code_line *lines, uint32_t count);
+
 /* The part of COUNT samples of a function that PART has. */
 uint64_t plumb_kernel_part_of(const struct plumb_kernel_part *part, uint64_t count);
 /* The kernel's part of SAMPLE, which is of the function PART. 0: it is another kernel's. */

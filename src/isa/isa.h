@@ -82,6 +82,10 @@ enum plumb_insn_makes {
 	PLUMB_MAKES_SHIFT,   /* its FACTOR << the immediate, plus what else it reads */
 	PLUMB_MAKES_LANE,    /* the number of the thread in x, or of the lane */
 	PLUMB_MAKES_UNIFORM, /* something that all lanes of a warp have alike: the block's number */
+	PLUMB_MAKES_ROW, /* the number of the thread in y or z: as a rule, lanes have it alike */
+	PLUMB_MAKES_CONSTANT, /* the immediate */
+	PLUMB_MAKES_MASKED,   /* what it reads, but only the bits that the immediate has */
+	PLUMB_MAKES_RIGHT,    /* its FACTOR >> the immediate */
 };
 
 /* Where the data of a load, store, atomic or copy is. */

@@ -160,29 +160,23 @@ static bool
 is_known_header(const char *file)
 {
 	static const char *const folders[] = {
-		"/cutlass/",
-		"/cute/",
-		"/thrust/",
-		"/cub/",
-		"/ATen/",
-		"/c10/",
-		"/torch/",
-		"/Eigen/",
-		"/boost/",
-		"/pybind11/",
-		"/libcudacxx/",
-		"/Kokkos",
-		"/include/c++/",
-		"/cuda/std/",
-		"/cuda/include/",
-		"/targets/x86_64-linux/",
-		NULL,
+		"/cutlass/",     "/cute/",     "/thrust/",       "/cub/",
+		"/ATen/",        "/c10/",      "/torch/",        "/Eigen/",
+		"/boost/",       "/pybind11/", "/libcudacxx/",   "/Kokkos",
+		"/include/c++/", "/cuda/std/", "/cuda/include/", "/targets/x86_64-linux/",
+		"/nvidia/cu",    NULL,
 	};
 
 	for (const char *const *folder = folders; *folder; folder++)
 		if (strstr(file, *folder))
 			return true;
 	return false;
+}
+
+bool
+plumb_user_is_library_file(const char *file)
+{
+	return is_of_system(file) || is_known_header(file);
 }
 
 /* FILE has lines of yours. The compiler may have written it as it was told, without a folder. */
@@ -195,8 +189,7 @@ is_own_file(const struct natives *n, const char *file)
 		return said;
 	return *file && *file != '<' && !begins(file, "../") && !begins(file, "./") &&
 	       !begins(file, "/rustc/") && !begins(file, "library/") && !begins(file, "_cgo_") &&
-	       !strstr(file, "/_cgo_") && !is_of_system(file) && !is_known_header(file) &&
-	       !is_of_go(file);
+	       !strstr(file, "/_cgo_") && !plumb_user_is_library_file(file) && !is_of_go(file);
 }
 
 /* ---- names ---- */

@@ -20,6 +20,9 @@
 
 #include "model/user_code.h"
 
+/* Is FILE, a source file, one of a system, a package or a well-known library? */
+bool plumb_user_is_library_file(const char *file);
+
 /* Sets OWN, by frame, for native functions. Entries of the rule USER_CODE match the source file, or
  * the path of the program or library if there is none. False: no memory. */
 bool plumb_user_native(const struct plumb_profile *profile, const struct plumb_user_code *user_code,

@@ -379,6 +379,57 @@ bare_sentence(const struct plumb_why_kernel *k, char *text, size_t size)
 	return text;
 }
 
+/* The name of a cause, else of its kind. Equal names are one string. */
+static const char *
+name_of(const struct plumb_why_kernel *k, const struct plumb_kernel_cause *item)
+{
+	const struct plumb_stall_cause *cause = &stall_of(k, item)->causes[item->cause];
+
+	return cause->named ? cause->named->name : plumb_cause_kind_names[cause->kind];
+}
+
+#define SPREAD 5 /* no cause has this part of the waiting: one alone is not the answer */
+#define NAMES_TOLD 3
+
+/* "The waiting is spread over 963 causes: low occupancy 61.2 %, latency chain 12.0 %. " */
+static void
+spread_sentence(const struct plumb_why_kernel *k, char *text, size_t size)
+{
+	const char *told[NAMES_TOLD] = { 0 };
+
+	snprintf(text, size, "The waiting is spread over %" PRIu32 " causes:", k->causes.count);
+	for (int n = 0; n < NAMES_TOLD; n++) {
+		uint64_t most = 0;
+		char share[PLUMB_FORMAT_SIZE];
+		size_t used = strlen(text);
+
+		for (uint32_t i = 0; i < k->causes.count; i++) {
+			const char *name = name_of(k, &k->causes.items[i]);
+			uint64_t sum = 0;
+			bool seen = false;
+
+			for (int t = 0; t < n; t++)
+				seen |= told[t] == name;
+			/* Each name is added up where it stands first. */
+			for (uint32_t j = 0; !seen && j < k->causes.count; j++) {
+				if (name_of(k, &k->causes.items[j]) != name)
+					continue;
+				if (j < i)
+					break;
+				sum += k->causes.items[j].samples;
+			}
+			if (sum > most) {
+				most = sum;
+				told[n] = name;
+			}
+		}
+		if (most)
+			snprintf(text + used, size - used, "%s %s %s", n ? "," : "", told[n],
+			         plumb_format_share(share, (double)most, (double)k->waiting));
+	}
+	snprintf(text + strlen(text), size - strlen(text), ". ");
+}
+
 char *
 plumb_why_sentence(const struct plumb_why_kernel *k, char *text, size_t size)
 {
@@ -394,7 +445,11 @@ plumb_why_sentence(const struct plumb_why_kernel *k, char *text, size_t size)
 	plumb_format_share(share, (double)item->together, (double)k->waiting);
 	plumb_kernel_cause_sentence(&k->code, stall_of(k, item), item->cause, what, sizeof what);
 	name = cause->named ? cause->named->name : NULL;
-	snprintf(text, size, "%s of the %swaiting is %s", share,
+	*text = '\0';
+	if (k->causes.count > SPREAD && item->together * SPREAD < k->waiting)
+		spread_sentence(k, text, size);
+	used = strlen(text);
+	snprintf(text + used, size - used, "%s of the %swaiting is %s", share,
 	         k->kernel->sampling == PLUMB_SAMPLING_NONE ? "estimated " : "", what);
 	used = strlen(text);
 	if (name)

@@ -54,17 +54,20 @@ plumb_why_place_json(const struct plumb_kernel_code *code, uint32_t function, in
                      struct plumb_json *json)
 {
 	const struct plumb_profile *p = code->profile;
-	uint32_t count = 0;
+	uint32_t count = 0, own;
 	const struct plumb_code_line *lines =
 		plumb_code_lines_at(p, code->rows[function], offset, &count);
 
+	own = plumb_code_own_line(p, lines, count);
 	plumb_json_key_quantity(json, "offset", offset);
 	plumb_json_key_text(json, "function",
 	                    plumb_text(p, p->code_functions[code->rows[function]].name));
-	plumb_json_key_text(json, "file", lines ? plumb_text(p, lines->file) : NULL);
-	plumb_json_key_line(json, "line", lines ? lines->line : 0);
+	plumb_json_key_text(json, "file", lines ? plumb_text(p, lines[own].file) : NULL);
+	plumb_json_key_line(json, "line", lines ? lines[own].line : 0);
+	plumb_json_key_text(json, "library_file", own ? plumb_text(p, lines->file) : NULL);
+	plumb_json_key_line(json, "library_line", own ? lines->line : 0);
 	plumb_json_key_array(json, "inlined");
-	for (uint32_t i = 1; i < count; i++) {
+	for (uint32_t i = own + 1; i < count; i++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "function", plumb_text(p, lines[i - 1].inlined));
 		plumb_json_key_text(json, "file", plumb_text(p, lines[i].file));

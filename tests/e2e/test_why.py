@@ -400,6 +400,23 @@ def test_static(kernel, line, name):
     assert "of the estimated waiting is for the load" in why("--static", CUBIN, kernel).stdout
 
 
+@pytest.mark.parametrize("kernel, line, name", (
+    ("copy", 9, "missed vectorisation"), ("transpose", 15, "uncoalesced access"),
+    ("headers", 22, "latency chain"), ("digits", 30, "integer division")))
+def test_static_of_ampere(kernel, line, name):
+    """There the size of an element is in a register, and causes are in headers of libraries."""
+    cause = answer("--static", CUBIN.with_name("names.cubin"), kernel)["kernels"][0]["causes"][0]
+    assert (cause["file"].rpartition("/")[2], cause["line"], cause["name"]) == ("names.cu", line, name)
+    library = (cause["library_file"] or "").rpartition("/")[2], cause["library_line"]
+    assert library == (("lanes.cuh", 5) if kernel == "headers" else ("", None))
+
+
+def test_static_names_your_line():
+    """An instruction of a library's header is called by the line of yours that it was inlined at."""
+    text = why("--static", CUBIN.with_name("names.cubin"), "headers").stdout
+    assert "is for the special function at names.cu:22" in text and ", by lanes.cuh:5" in text
+
+
 def test_static_accesses():
     rows = answer("--static", CUBIN, "spills")["kernels"][0]["accesses"]
     local = [row for row in rows if row["space"] == "local"]

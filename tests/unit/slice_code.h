@@ -58,12 +58,16 @@ static const struct slice_opcode slice_opcodes[] = {
 	{ "UMOV", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_UNIFORM, PLUMB_MAKES_UNIFORM, 0, false },
 	{ "S2R", PLUMB_INSN_REGISTER, 0, PLUMB_PIPE_NONE, PLUMB_MAKES_UNIFORM, 0, true },
 	{ "TID", PLUMB_INSN_REGISTER, 0, PLUMB_PIPE_NONE, PLUMB_MAKES_LANE, 0, true },
+	{ "ROW", PLUMB_INSN_REGISTER, 0, PLUMB_PIPE_NONE, PLUMB_MAKES_ROW, 0, true },
 	{ "MUFU", PLUMB_INSN_SPECIAL, 0, PLUMB_PIPE_SPECIAL, 0, 0, true },
 	{ "F2F", PLUMB_INSN_CONVERT, 0, PLUMB_PIPE_SPECIAL, 0, 0, true },
 	{ "IADD", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_SUM, 4, false },
 	{ "MOV", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_SUM, 4, false },
 	{ "IMAD", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_PRODUCT, 4, false },
 	{ "SHL", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_SHIFT, 4, false },
+	{ "NUM", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_CONSTANT, 4, false },
+	{ "AND", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_MASKED, 4, false },
+	{ "SHR", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, PLUMB_MAKES_RIGHT, 4, false },
 	{ "LOP", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, 0, 4, false },
 	{ "ISETP", PLUMB_INSN_INTEGER, 0, PLUMB_PIPE_INTEGER, 0, 5, false },
 	{ "FFMA", PLUMB_INSN_FLOAT32, 0, PLUMB_PIPE_FLOAT32, 0, 4, false },
@@ -223,7 +227,7 @@ static struct plumb_slice_launch launch;
 
 #define CODE(...)                                                                                  \
 	do {                                                                                       \
-		static const char *const lines_[] = { __VA_ARGS__, NULL };                         \
+		const char *const lines_[] = { __VA_ARGS__, NULL };                                \
 		memset(&code, 0, sizeof code);                                                     \
 		slice_code_add(&code, lines_);                                                     \
 		sample_count = 0;                                                                  \

@@ -226,6 +226,51 @@ test_what_makes_addresses(void **state)
 	assert_int_equal(lane.makes, PLUMB_MAKES_LANE);
 }
 
+/* Encodings that nvcc made. */
+static void
+test_what_keeps_strides(void **state)
+{
+	/* LEA R7, R0, UR4, 0x2; S2R R3, SR_TID.Y; LOP3.LUT R8, R3, 0x1f, RZ, 0xc0, !PT;
+	 * SHF.R.U32.HI R5, RZ, 0x5, R3; SHF.R.S32.HI R0, RZ, 0x1f, R6 */
+	struct plumb_insn lea = decode("sm_90", 0x0000000400077c11, 0x0f8e10ff | NO_SIGNALS);
+	struct plumb_insn row = decode("sm_90", 0x0000000000037919, 0x2200 | NO_SIGNALS);
+	struct plumb_insn and = decode("sm_90", 0x0000001f03087812, 0x078ec0ff | NO_SIGNALS);
+	struct plumb_insn shift = decode("sm_90", 0x00000005ff057819, 0x00011603 | NO_SIGNALS);
+
+	(void)state;
+	assert_int_equal(lea.makes, PLUMB_MAKES_SHIFT);
+	assert_int_equal(lea.immediate, 2);
+	check_regs(lea.reads[0], PLUMB_REG_VECTOR, 0, 1, PLUMB_REG_FACTOR);
+	assert_int_equal(row.makes, PLUMB_MAKES_ROW);
+	assert_int_equal(and.makes, PLUMB_MAKES_MASKED);
+	assert_int_equal(and.immediate, 0x1f);
+	assert_int_equal(shift.makes, PLUMB_MAKES_RIGHT);
+	assert_int_equal(shift.immediate, 5);
+	check_regs(shift.reads[0], PLUMB_REG_VECTOR, 3, 1, PLUMB_REG_FACTOR);
+}
+
+/* Three ways in which compilers put the number 4 into a register. */
+static void
+test_constants_in_registers(void **state)
+{
+	/* HFMA2.MMA R5, -RZ, RZ, 0, 2.384185791015625e-07; MOV R5, 0x4;
+	 * IMAD.MOV.U32 R5, RZ, RZ, 0x4 */
+	struct plumb_insn halves = decode("sm_80", 0x00000004ff057435, 0x000001ff | NO_SIGNALS);
+	struct plumb_insn move = decode("sm_75", 0x0000000400057802, 0x00000f00 | NO_SIGNALS);
+	struct plumb_insn product = decode("sm_80", 0x00000004ff057424, 0x078e00ff | NO_SIGNALS);
+	/* HFMA2.MMA R5, R6, R7, 0, 2.384185791015625e-07 makes something else. */
+	struct plumb_insn other = decode("sm_80", 0x0000000406057435, 0x00000107 | NO_SIGNALS);
+
+	(void)state;
+	assert_int_equal(halves.makes, PLUMB_MAKES_CONSTANT);
+	assert_int_equal(halves.immediate, 4);
+	assert_int_equal(move.makes, PLUMB_MAKES_CONSTANT);
+	assert_int_equal(move.immediate, 4);
+	assert_int_equal(product.makes, PLUMB_MAKES_CONSTANT);
+	assert_int_equal(product.immediate, 4);
+	assert_int_equal(other.makes, PLUMB_MAKES_UNKNOWN);
+}
+
 /* The control word of an unknown operation is read all the same. */
 static void
 test_unknown(void **state)
@@ -268,11 +313,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_load),     cmocka_unit_test(test_store),
-		cmocka_unit_test(test_depbar),   cmocka_unit_test(test_latency),
-		cmocka_unit_test(test_tensor),   cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_textures), cmocka_unit_test(test_branches),
-		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_what_makes_addresses),
+		cmocka_unit_test(test_load),
+		cmocka_unit_test(test_store),
+		cmocka_unit_test(test_depbar),
+		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_tensor),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_textures),
+		cmocka_unit_test(test_branches),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_what_makes_addresses),
+		cmocka_unit_test(test_what_keeps_strides),
+		cmocka_unit_test(test_constants_in_registers),
 		cmocka_unit_test(test_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,7 +358,7 @@ test_fixed(void **state)
 	sample(5, PLUMB_REASON_FIXED, 10);
 	slice_it();
 	check_causes(1, 0);
-	assert_non_null(strstr(top_of(1)->evidence, "needs what it made in the turn before"));
+	assert_non_null(strstr(top_of(1)->evidence, "needs its own last result"));
 	check_causes(0, 1);
 	/* One cycle after the instruction before: it only took its turn. */
 	assert_int_equal(top_of(5)->kind, PLUMB_CAUSE_STRUCTURAL);
@@ -461,7 +461,7 @@ test_other_kinds(void **state)
 	};
 
 	(void)state;
-	CODE("MOV R1 = R1", "LDL R2 = [R1] >0", "LDG R3 = [R4:2] >0", "DFMA R8:2 = R8:2",
+	CODE("STL [R1], R7", "LDL R2 = [R1] >0", "LDG R3 = [R4:2] >0", "DFMA R8:2 = R8:2",
 	     "DFMA R10:2 = R10:2", "STG [R4:2] R9", "MEMBAR", "FADD R3 = R9 c", "@P0 BRA ^top",
 	     "top: FADD R4 = R4", "EXIT");
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {

@@ -201,6 +201,23 @@ test_bytes_of_a_stream(void **state)
 	assert_true(isnan(slice.warp_bytes));
 }
 
+/* An address counts once, because a cache has it the second time. One place for all lanes is a
+ * sector, but in a loop there may be many. */
+static void
+test_bytes_that_count_once(void **state)
+{
+	(void)state;
+	CODE("TID R0 = >0", "S2R R1 = >0", "IADD R2 = R0, R1 ?0 !4", "SHL R2 = *R2, #2 !4",
+	     "STG [R2] R6 w4", "STG [R2] R7 w4", "STG [R2+4096] R8 w4", "EXIT");
+	slice_it();
+	assert_true(slice.warp_bytes == 256);
+	CODE("TID R0 = >0", "S2R R1 = >0", "IADD R2 = R0, R1 ?0 !4", "SHL R2 = *R2, #2 !4",
+	     "SHL R3 = *R1, #2 !4", "STG [R2] R6 w4", "top: LDG R4 = [R3] >1 w4",
+	     "IADD R3 = R3, #4 ?1 !4", "@P0 BRA ^top", "EXIT");
+	slice_it();
+	assert_true(isnan(slice.warp_bytes));
+}
+
 /* ---- samples without a place ---- */
 
 static struct slice_code device;
@@ -270,6 +287,7 @@ main(void)
 		cmocka_unit_test(test_hidden_by_what_takes_longer),
 		cmocka_unit_test(test_hidden_by_order),
 		cmocka_unit_test(test_bytes_of_a_stream),
+		cmocka_unit_test(test_bytes_that_count_once),
 		cmocka_unit_test(test_unplaced),
 		cmocka_unit_test(test_unplaced_without_a_home),
 	};

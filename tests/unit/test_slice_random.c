@@ -383,7 +383,7 @@ random_insn(struct plumb_insn *insn, uint32_t at, uint32_t count)
 	insn->latency = (uint8_t)random_below(12);
 	insn->issue = (uint8_t)random_below(16);
 	insn->pipe = (uint8_t)random_below(PLUMB_PIPE_COUNT);
-	insn->makes = (uint8_t)random_below(PLUMB_MAKES_UNIFORM + 1);
+	insn->makes = (uint8_t)random_below(PLUMB_MAKES_RIGHT + 1);
 	insn->has_immediate = random_below(2);
 	insn->immediate = random_below(5) ? (int64_t)random_below(40) : INT64_MIN;
 	insn->displacement = (int32_t)random_below(64) - 32;

@@ -108,11 +108,72 @@ operand(struct lookup *lookup, uint32_t insn, const struct plumb_regs *regs, uns
 	return found ? result : unknown();
 }
 
+/* Is one register always the same number where INSN reads it? Compilers keep sizes of elements in
+ * registers. */
+static bool
+is_number(const struct lookup *lookup, uint32_t insn, const struct plumb_regs *regs,
+          int64_t *number)
+{
+	const struct slice_links *links = &lookup->work->links;
+	bool found = false;
+
+	for (uint32_t l = links->first[insn]; l < links->first[insn + 1]; l++) {
+		const struct slice_link *link = &links->all.items[l];
+		const struct plumb_insn *from = lookup->work->graph.insns[link->from];
+
+		if (!(link->flags & SLICE_BY_REGISTER) || link->regs.file != regs->file ||
+		    link->regs.first > regs->first ||
+		    link->regs.first + link->regs.count <= regs->first)
+			continue;
+		if (from->makes != PLUMB_MAKES_CONSTANT || from->writes_count != 1 ||
+		    from->writes[0].first != regs->first || (found && from->immediate != *number))
+			return false;
+		found = true;
+		*number = from->immediate;
+	}
+	return found;
+}
+
+/* STRIDE of a number of which only the bits of MASK are kept. Warps begin at multiples of 32. */
+static struct stride
+masked(struct stride stride, uint64_t mask)
+{
+	uint64_t step = stride.bytes < 0 ? 0 : (uint64_t)stride.bytes, reach = 1;
+
+	if (is_uniform(stride) || stride.spread != SLICE_SPREAD_STRIDE)
+		return stride;
+	if (stride.bytes < 0 || !mask)
+		return mask ? unknown() : uniform();
+	while (reach < step * LANES && reach < UINT32_MAX)
+		reach *= 2;
+	if (reach <= (mask & -mask)) /* the lowest bit that is kept */
+		return uniform();
+	/* Are all bits in which the lanes differ kept? Those below the step's lowest are equal. */
+	return ~mask & (reach - 1) & ~((step & -step) - 1) ? unknown() : stride;
+}
+
+static struct stride
+shifted_right(struct stride stride, int64_t bits)
+{
+	if (is_uniform(stride) || stride.spread != SLICE_SPREAD_STRIDE)
+		return stride;
+	if (stride.bytes < 0 || bits < 0 || bits > 31)
+		return unknown();
+	if (stride.bytes * LANES <= INT64_C(1) << bits)
+		return uniform();
+	if (stride.bytes & ((INT64_C(1) << bits) - 1))
+		return unknown();
+	stride.bytes >>= bits;
+	return stride;
+}
+
 static struct stride
 product(struct lookup *lookup, uint32_t insn, unsigned depth)
 {
 	const struct plumb_insn *it = lookup->work->graph.insns[insn];
 	struct stride factors = uniform(), rest = uniform();
+	int64_t number = it->immediate, own = 0;
+	bool has_number = it->has_immediate;
 	unsigned count = 0;
 
 	for (uint8_t r = 0; r < it->reads_count; r++) {
@@ -120,6 +181,9 @@ product(struct lookup *lookup, uint32_t insn, unsigned depth)
 
 		if (it->reads[r].role != PLUMB_REG_FACTOR) {
 			rest = sum(rest, one);
+		} else if (!has_number && is_number(lookup, insn, &it->reads[r], &own)) {
+			number = own;
+			has_number = true;
 		} else if (!count++) {
 			factors = one;
 		} else if (!is_uniform(factors) || !is_uniform(one)) {
@@ -131,15 +195,14 @@ product(struct lookup *lookup, uint32_t insn, unsigned depth)
 		}
 	}
 	if (count == 1 && factors.spread == SLICE_SPREAD_STRIDE && factors.bytes) {
-		if (!it->has_immediate)
+		if (!has_number)
 			factors.spread = SLICE_SPREAD_RUNTIME;
 		else if (it->makes == PLUMB_MAKES_SHIFT
-		                 ? it->immediate < 0 || it->immediate > 31 ||
+		                 ? number < 0 || number > 31 ||
 		                           __builtin_mul_overflow(factors.bytes,
-		                                                  INT64_C(1) << it->immediate,
+		                                                  INT64_C(1) << number,
 		                                                  &factors.bytes)
-		                 : __builtin_mul_overflow(factors.bytes, it->immediate,
-		                                          &factors.bytes))
+		                 : __builtin_mul_overflow(factors.bytes, number, &factors.bytes))
 			return unknown();
 	}
 	return sum(factors, rest);
@@ -151,8 +214,9 @@ look(struct lookup *lookup, uint32_t insn, unsigned depth)
 	const struct plumb_insn *it = lookup->work->graph.insns[insn];
 	struct stride result = uniform();
 
-	if (it->class == PLUMB_INSN_LOAD && it->space == PLUMB_SPACE_CONSTANT) {
-		bool is_indexed = false;
+	/* What all lanes load from one place they have alike. */
+	if (it->class == PLUMB_INSN_LOAD && it->space != PLUMB_SPACE_LOCAL) {
+		bool is_indexed = it->space != PLUMB_SPACE_CONSTANT && !it->reads_count;
 
 		for (uint8_t r = 0; r < it->reads_count; r++)
 			is_indexed |= !is_uniform(operand(lookup, insn, &it->reads[r], depth));
@@ -166,7 +230,15 @@ look(struct lookup *lookup, uint32_t insn, unsigned depth)
 	case PLUMB_MAKES_LANE:
 		return (struct stride){ SLICE_SPREAD_STRIDE, false, 1, PLUMB_NONE };
 	case PLUMB_MAKES_UNIFORM:
+	case PLUMB_MAKES_ROW:
+	case PLUMB_MAKES_CONSTANT:
 		return uniform();
+	case PLUMB_MAKES_MASKED:
+	case PLUMB_MAKES_RIGHT:
+		for (uint8_t r = 0; r < it->reads_count; r++)
+			result = worse(result, operand(lookup, insn, &it->reads[r], depth));
+		return it->makes == PLUMB_MAKES_RIGHT ? shifted_right(result, it->immediate)
+		                                      : masked(result, (uint32_t)it->immediate);
 	case PLUMB_MAKES_PRODUCT:
 	case PLUMB_MAKES_SHIFT:
 		return product(lookup, insn, depth);
@@ -270,9 +342,11 @@ plumb_slice_feeds_itself(const struct slice_work *work, uint32_t insn, uint8_t r
 			const struct slice_link *link = &work->links.all.items[l];
 			const struct plumb_insn *from = work->graph.insns[link->from];
 
+			/* Of an address, what selects between two values counts, too. */
 			if (!(link->flags & SLICE_BY_REGISTER) ||
 			    (to == insn && (link->flags & role) != role) ||
-			    link->regs.file == PLUMB_REG_PREDICATE)
+			    (link->regs.file == PLUMB_REG_PREDICATE &&
+			     (to == insn || role != SLICE_ADDRESS)))
 				continue;
 			own |= link->from == insn;
 			if (slice_is_far(from) || from->class == PLUMB_INSN_LOAD) {
@@ -339,6 +413,24 @@ guard_of(struct lookup *lookup, uint32_t at)
 		                      .source = PLUMB_NONE };
 }
 
+/* What accesses are for others: slots of the stack, loads of indexes and pointers. */
+static void
+mark_uses(struct slice_work *work)
+{
+	const struct slice_links *links = &work->links;
+
+	for (uint32_t i = 0; i < work->graph.insn_count; i++)
+		if (work->access[i].source != PLUMB_NONE && work->access[i].source != i &&
+		    work->graph.insns[i]->class == PLUMB_INSN_LOAD &&
+		    slice_is_far(work->graph.insns[i]))
+			work->access[work->access[i].source].is_index = true;
+	for (uint32_t l = 0; l < links->all.count; l++)
+		if (links->all.items[l].via == PLUMB_HOP_SPILL &&
+		    links->all.items[l].flags & SLICE_PROVED)
+			work->access[links->all.items[l].from].is_slot =
+				work->access[links->all.items[l].to].is_slot = true;
+}
+
 int
 plumb_slice_accesses(struct slice_work *work)
 {
@@ -367,6 +459,7 @@ plumb_slice_accesses(struct slice_work *work)
 				guard.spread != SLICE_SPREAD_STRIDE || guard.stride;
 		}
 	}
+	mark_uses(work);
 	free(lookup.known);
 	free(lookup.state);
 	return 0;

@@ -57,7 +57,11 @@ look(struct lookup *lookup, uint32_t insn, unsigned depth)
 
 	/* Of arithmetic on uniform registers it is not known which operand is a factor. It is the
 	 * number of a stage or of the block, so it has no constant. */
-	if ((it->class != PLUMB_INSN_INTEGER || it->makes == PLUMB_MAKES_UNKNOWN) && !moves)
+	if (it->makes == PLUMB_MAKES_CONSTANT)
+		return it->immediate;
+	if ((it->class != PLUMB_INSN_INTEGER || it->makes == PLUMB_MAKES_UNKNOWN ||
+	     it->makes == PLUMB_MAKES_MASKED || it->makes == PLUMB_MAKES_RIGHT) &&
+	    !moves)
 		return 0;
 	for (uint8_t r = 0; r < it->reads_count; r++) {
 		uint64_t one;

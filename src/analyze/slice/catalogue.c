@@ -10,6 +10,9 @@
 
 #include "analyze/slice/slice_private.h"
 
+#define QUOTIENT_STEPS 6 /* of arithmetic from the last conversion */
+#define DIVIDES 32       /* instructions from the first to the last conversion of a division */
+
 enum name {
 	LATENCY_CHAIN,
 	POINTER,
@@ -18,7 +21,9 @@ enum name {
 	ATOMIC,
 	VECTORISATION,
 	CONVERSION,
+	DIVISION,
 	SPILL,
+	LOCAL_ARRAY,
 	IMBALANCE,
 	OCCUPANCY,
 	FETCH,
@@ -53,6 +58,15 @@ static const struct plumb_named_cause names[] = {
 	[SPILL] = { "spill", "spill",
 	            "Registers are kept on the stack. Raise the limit of registers (launch "
 	            "bounds, maxrregcount), or let fewer values live at a time." },
+	[DIVISION] = { "integer division", "integer-division",
+	               "A division or remainder takes about twenty instructions if the compiler "
+	               "does not know the divisor. Use constants or powers of two, divide once "
+	               "before the loop, or count instead.",
+	               "division" },
+	[LOCAL_ARRAY] = { "array in local memory", "local-array",
+	                  "An array of a thread is in registers only if all its indexes are known "
+	                  "when it is compiled. Unroll the loops around it, or keep it in shared "
+	                  "memory." },
 	[IMBALANCE] = { "barrier imbalance", "barrier-imbalance",
 	                "Warps wait at the barrier for those that run this code. Spread its work "
 	                "over all warps, or use fewer barriers." },
@@ -63,8 +77,9 @@ static const struct plumb_named_cause names[] = {
 	            "The code that runs is larger than the instruction cache or jumps much. Unroll "
 	            "less, and move rare code out of the loop." },
 	[CONSTANT] = { "constant misses", "constant-misses",
-	               "Constants are fast only if all lanes read one address. Use shared or "
-	               "global memory for an index that differs between lanes." },
+	               "Constants are fast only if all lanes read one address. If the index "
+	               "differs between lanes, use shared or global memory. Else load the "
+	               "constant earlier, before the loop." },
 	[SATURATED] = { "saturated pipe", "saturated-pipe",
 	                "The unit is busy: there is no headroom here. Only less work of this kind "
 	                "helps." },
@@ -113,6 +128,32 @@ waits(const struct naming *n, char *to, size_t size)
 	return to;
 }
 
+/* "LDG's result is used after 9 of about 400 cycles". What was measured counts more than tables. */
+static const char *
+used_after(const struct naming *n, char *to, size_t size)
+{
+	const struct slice_links *links = &n->work->links;
+	uint32_t typical = plumb_slice_latency(n->it).typical;
+	const char *opcode = n->it->opcode ? n->it->opcode : "the instruction";
+	char waited[80];
+
+	snprintf(to, size, "%s's result is used before it can be there%s", opcode,
+	         waits(n, waited, sizeof waited));
+	for (uint32_t l = links->first[n->stall->insn]; l < links->first[n->stall->insn + 1]; l++) {
+		const struct slice_link *link = &links->all.items[l];
+
+		if (link->from != n->insn || link->distance >= typical)
+			continue;
+		if (*waited)
+			snprintf(to, size, "%s's result is used after %u cycles%s", opcode,
+			         link->distance, waited);
+		else
+			snprintf(to, size, "%s's result is used after %u of about %u cycles",
+			         opcode, link->distance, typical);
+	}
+	return to;
+}
+
 static const char *
 wide(const struct plumb_insn *insn)
 {
@@ -121,7 +162,8 @@ wide(const struct plumb_insn *insn)
 	                                          : "load";
 }
 
-/* Accesses near INSN with the same base whose data is next to its own. */
+/* Accesses near INSN with the same base whose data is next to its own, so that one access of twice
+ * the width can have both. Its address must be a multiple of its width in all lanes. */
 static uint32_t
 neighbours(const struct naming *n)
 {
@@ -130,6 +172,9 @@ neighbours(const struct naming *n)
 	const struct plumb_regs *base = NULL;
 	uint32_t count = 0;
 
+	if (n->it->width > 8 || !n->it->width || n->access->spread != SLICE_SPREAD_STRIDE ||
+	    n->access->stride % (2 * n->it->width))
+		return 0;
 	for (uint8_t r = 0; r < n->it->reads_count && !base; r++)
 		if (n->it->reads[r].role == PLUMB_REG_ADDRESS)
 			base = &n->it->reads[r];
@@ -187,7 +232,7 @@ has_low_occupancy(const struct naming *n)
 static void
 name_plain_latency(struct naming *n)
 {
-	char text[80];
+	char text[160];
 	const struct plumb_slice_launch *launch = &n->work->input->launch;
 	const char *why = limiting(launch);
 
@@ -195,8 +240,117 @@ name_plain_latency(struct naming *n)
 		name_it(n, OCCUPANCY, 1, "occupancy %.0f %%: %s%s", launch->occupancy_ppm / 1e4,
 		        why, waits(n, text, sizeof text));
 	else
-		name_it(n, LATENCY_CHAIN, 1, "the result of %s is used before it can be there%s",
-		        n->it->opcode ? n->it->opcode : "it", waits(n, text, sizeof text));
+		name_it(n, LATENCY_CHAIN, 1, "%s", used_after(n, text, sizeof text));
+}
+
+/* Where no result is waited for, but until the registers of an instruction were read. */
+static void
+name_sources(struct naming *n)
+{
+	char text[80];
+
+	name_it(n, LATENCY_CHAIN, 1, "a register of %s is written again before %s has read it%s",
+	        n->it->opcode ? n->it->opcode : "it", n->it->opcode ? n->it->opcode : "it",
+	        waits(n, text, sizeof text));
+}
+
+/* Is A among what INSN reads by registers, in at most STEPS steps back? */
+static uint32_t
+made_of(const struct slice_work *work, uint32_t insn, uint8_t class, int steps)
+{
+	const struct slice_links *links = &work->links;
+	uint32_t found = PLUMB_NONE;
+
+	for (uint32_t l = links->first[insn]; l < links->first[insn + 1] && found == PLUMB_NONE;
+	     l++) {
+		const struct slice_link *link = &links->all.items[l];
+
+		if (!(link->flags & SLICE_BY_REGISTER) || link->regs.file == PLUMB_REG_PREDICATE)
+			continue;
+		if (work->graph.insns[link->from]->class == class)
+			found = link->from;
+		else if (steps > 1 && work->graph.insns[link->from]->class == PLUMB_INSN_INTEGER)
+			found = made_of(work, link->from, class, steps - 1);
+	}
+	return found;
+}
+
+/* Integers are divided by the reciprocal of a float: a conversion, a reciprocal, and a conversion
+ * back. Is INSN one of these three? */
+static bool
+is_division(const struct slice_work *work, uint32_t insn)
+{
+	const struct slice_graph *g = &work->graph;
+	const struct slice_block *block = &g->blocks.items[g->block_of[insn]];
+	uint32_t reciprocal = PLUMB_NONE;
+
+	for (uint32_t i = insn; i < block->first + block->count && i < insn + DIVIDES; i++) {
+		if (g->insns[i]->class != PLUMB_INSN_CONVERT)
+			continue;
+		reciprocal = made_of(work, i, PLUMB_INSN_SPECIAL, 2);
+		if (reciprocal == PLUMB_NONE)
+			continue;
+		if (i == insn || reciprocal == insn ||
+		    made_of(work, reciprocal, PLUMB_INSN_CONVERT, 1) == insn)
+			return made_of(work, reciprocal, PLUMB_INSN_CONVERT, 1) != PLUMB_NONE;
+	}
+	return false;
+}
+
+/* Is INSN arithmetic that makes the quotient of what is_division finds, for the same line? */
+static bool
+is_quotient(const struct slice_work *work, uint32_t insn)
+{
+	const struct slice_graph *g = &work->graph;
+	uint32_t function = g->blocks.items[g->block_of[insn]].function;
+	const uint32_t *lines = work->input->functions[function].lines;
+	uint32_t from = g->insns[insn]->class == PLUMB_INSN_INTEGER && lines
+	                        ? made_of(work, insn, PLUMB_INSN_CONVERT, QUOTIENT_STEPS)
+	                        : PLUMB_NONE;
+
+	return from != PLUMB_NONE && g->blocks.items[g->block_of[from]].function == function &&
+	       lines[insn - g->base[function]] &&
+	       lines[insn - g->base[function]] == lines[from - g->base[function]] &&
+	       is_division(work, from);
+}
+
+static void
+name_own(struct naming *n)
+{
+	char text[80];
+
+	name_it(n, POINTER, 1, "each %s needs the address that the one before it loaded%s",
+	        wide(n->it), waits(n, text, sizeof text));
+}
+
+/* Do lanes access what is next to each other, as far as that is known? */
+static bool
+is_near(const struct slice_access *access)
+{
+	return access->spread == SLICE_SPREAD_STRIDE && access->sectors <= 2 * access->ideal;
+}
+
+/* Is its address loaded each time, and not once before a loop? */
+static bool
+is_indirect(const struct naming *n)
+{
+	const struct slice_graph *g = &n->work->graph;
+	uint32_t source = n->access->source;
+
+	return source != PLUMB_NONE && g->blocks.items[g->block_of[source]].frequency * 2 >=
+	                                       g->blocks.items[g->block_of[n->insn]].frequency;
+}
+
+/* Is it an access to an array of the thread? What has a slot is spilled. Where there are calls, so
+ * may be what has a fixed place: a function keeps its caller's registers, or comes to be again. */
+static bool
+is_array(const struct naming *n)
+{
+	const struct slice_access *access = n->access;
+	bool is_fixed = access->spread == SLICE_SPREAD_STRIDE && !access->stride;
+
+	return n->it->space == PLUMB_SPACE_LOCAL && !access->is_slot &&
+	       (!is_fixed || !n->work->graph.procedures.count);
 }
 
 static void
@@ -206,7 +360,11 @@ name_far(struct naming *n)
 	uint32_t width = n->it->width ? n->it->width : 4;
 	char text[80];
 
-	if (n->it->space == PLUMB_SPACE_LOCAL) {
+	if (is_array(n)) {
+		name_it(n, LOCAL_ARRAY, 1,
+		        "a %s of %" PRIu32 " bytes of an array in local memory%s", wide(n->it),
+		        width, waits(n, text, sizeof text));
+	} else if (n->it->space == PLUMB_SPACE_LOCAL) {
 		name_it(n, SPILL, 1, "a %s of %" PRIu32 " bytes of the stack%s", wide(n->it), width,
 		        waits(n, text, sizeof text));
 	} else if (n->it->class == PLUMB_INSN_ATOMIC) {
@@ -217,29 +375,40 @@ name_far(struct naming *n)
 			name_it(n, ATOMIC, 1, "the result of an atomic is waited for%s",
 			        waits(n, text, sizeof text));
 	} else if (access->is_own) {
-		name_it(n, POINTER, 1, "each %s needs the address that the one before it loaded%s",
-		        wide(n->it), waits(n, text, sizeof text));
+		name_own(n);
+	} else if (access->is_index && is_near(access)) {
+		name_it(n, POINTER, 1, "what it loads is the index or address of another load%s",
+		        waits(n, text, sizeof text));
 	} else if (width < 16 && access->spread == SLICE_SPREAD_STRIDE &&
 	           llabs(access->stride) <= 16 && neighbours(n)) {
 		name_it(n, VECTORISATION, 0.5,
-		        "%" PRIu32 "-byte %ss next to each other: a wider one would do", width,
-		        wide(n->it));
+		        "%" PRIu32 "-byte %ss of a thread next to each other: a wider one would do",
+		        width, wide(n->it));
 	} else if (access->sectors > 2 * access->ideal) {
 		name_it(n, UNCOALESCED, 1 - (double)access->ideal / access->sectors,
 		        "%" PRIu32 " sectors for each request, %" PRIu32 " would do: %" PRIu32
 		        "-byte %ss, %" PRId64 " bytes apart",
 		        access->sectors, access->ideal, width, wide(n->it), access->stride);
-	} else if (access->spread == SLICE_SPREAD_DATA) {
+	} else if (access->spread == SLICE_SPREAD_DATA || is_indirect(n)) {
 		name_it(n, POINTER, 1, "the address is made of data that was loaded before%s",
 		        waits(n, text, sizeof text));
 	} else if (access->spread == SLICE_SPREAD_RUNTIME) {
 		name_it(n, UNCOALESCED, 1,
-		        "neighbouring lanes are a number of bytes apart that is "
-		        "known at run time only%s",
+		        "the distance of lanes is known at run time only; uncoalesced unless it is "
+		        "one element%s",
 		        waits(n, text, sizeof text));
 	} else {
 		name_plain_latency(n);
 	}
+}
+
+/* Is its address loaded from shared memory each time? */
+static bool
+is_shared_data(const struct naming *n)
+{
+	uint32_t source = n->access->source;
+
+	return is_indirect(n) && n->work->graph.insns[source]->space == PLUMB_SPACE_SHARED;
 }
 
 static void
@@ -260,6 +429,8 @@ name_shared(struct naming *n)
 	else if (!access->ways && n->cycles > 120)
 		name_it(n, BANK_CONFLICT, 1, "far longer than shared memory takes%s",
 		        waits(n, text, sizeof text));
+	else if (access->is_own || is_shared_data(n))
+		name_own(n);
 	else
 		name_plain_latency(n);
 }
@@ -272,17 +443,28 @@ name_fixed(struct naming *n)
 	uint32_t load;
 
 	if (n->it->latency)
-		snprintf(time, sizeof time, " after %u cycles", n->it->latency);
+		snprintf(time, sizeof time, "; it takes %u cycles", n->it->latency);
 	if (n->it->class == PLUMB_INSN_CONVERT)
 		name_it(n, CONVERSION, 1, "%s converts one value at a time", opcode);
 	else if (n->it->class == PLUMB_INSN_TENSOR)
 		name_it(n, TENSOR, 1, "the result of a matrix instruction is used at once");
 	else if (plumb_slice_feeds_itself(n->work, n->insn, 0, &load))
-		name_it(n, LATENCY_CHAIN, 1, "%s needs what it made in the turn before%s", opcode,
-		        time);
+		name_it(n, LATENCY_CHAIN, 1, "%s needs its own last result%s", opcode, time);
 	else
-		name_it(n, LATENCY_CHAIN, 1, "the result of %s is used as soon as it is there%s",
-		        opcode, time);
+		name_it(n, LATENCY_CHAIN, 1, "%s's result is used at once%s", opcode, time);
+}
+
+/* Does the stall wait until the cause has read its registers, and not for its result? A spill and
+ * a bad access show in that, too. */
+static bool
+is_sources(const struct naming *n)
+{
+	const struct slice_access *access = n->access;
+
+	return n->cause->kind == PLUMB_CAUSE_SYNC && n->it->space != PLUMB_SPACE_LOCAL &&
+	       n->it->class != PLUMB_INSN_ATOMIC && n->it->class != PLUMB_INSN_WAIT &&
+	       n->it->class != PLUMB_INSN_MEMORY_BARRIER && access->ways <= 1 &&
+	       access->sectors <= 2 * access->ideal && access->spread != SLICE_SPREAD_RUNTIME;
 }
 
 static void
@@ -290,19 +472,27 @@ name_data(struct naming *n)
 {
 	char text[80];
 
-	if (n->it->class == PLUMB_INSN_TENSOR)
+	if (is_division(n->work, n->insn) || is_quotient(n->work, n->insn))
+		name_it(n, DIVISION, 1, "%s is part of dividing by a number of run time",
+		        n->it->opcode);
+	else if (n->it->class == PLUMB_INSN_TENSOR)
 		name_it(n, TENSOR, 1, "a matrix instruction is waited for%s",
 		        waits(n, text, sizeof text));
-	else if (n->it->class == PLUMB_INSN_COPY)
+	else if (n->it->class == PLUMB_INSN_COPY ||
+	         (n->it->pipe == PLUMB_PIPE_LOCAL_GLOBAL && n->it->class == PLUMB_INSN_OTHER))
 		name_it(n, ASYNC, 1, "a copy into shared memory is waited for%s",
 		        waits(n, text, sizeof text));
 	else if (n->it->class == PLUMB_INSN_BARRIER)
 		name_it(n, ASYNC, 0.8,
 		        "an mbarrier is waited for, so copies or other warps are late%s",
 		        waits(n, text, sizeof text));
+	else if (n->stall->reason != PLUMB_REASON_FIXED && is_sources(n))
+		name_sources(n);
 	else if (n->it->space == PLUMB_SPACE_CONSTANT)
 		name_it(n, CONSTANT, 1,
-		        n->access->spread == SLICE_SPREAD_STRIDE && !n->access->stride
+		        n->access->spread == SLICE_SPREAD_UNKNOWN
+		                ? "the index of the constant is known at run time only%s"
+		        : n->access->spread == SLICE_SPREAD_STRIDE && !n->access->stride
 		                ? "a constant is loaded right before its use%s"
 		                : "the index of the constant differs between lanes%s",
 		        waits(n, text, sizeof text));
@@ -325,7 +515,8 @@ name_throttle(struct naming *n)
 		name_it(n, SATURATED, 0, "no headroom: warps queue for the %s unit",
 		        n->it->pipe < PLUMB_PIPE_COUNT ? pipe_words[n->it->pipe] : "same");
 	} else if (n->it->space == PLUMB_SPACE_LOCAL || n->access->ways > 1 ||
-	           n->access->sectors > 2 * n->access->ideal || neighbours(n)) {
+	           n->access->sectors > 2 * n->access->ideal ||
+	           n->access->spread == SLICE_SPREAD_RUNTIME || neighbours(n)) {
 		if (slice_is_far(n->it))
 			name_far(n);
 		else

@@ -120,10 +120,13 @@ plumb_slice_latency(const struct plumb_insn *insn)
 	case PLUMB_INSN_COPY:
 		return insn->space == PLUMB_SPACE_CONSTANT ? (struct slice_latency){ 40, 400 }
 		                                           : (struct slice_latency){ 30, 210 };
+	case PLUMB_INSN_OTHER: /* LDGDEPBAR: the copies before it */
+		return insn->pipe == PLUMB_PIPE_LOCAL_GLOBAL ? (struct slice_latency){ 600, 2000 }
+		                                             : (struct slice_latency){ 24, 64 };
 	case PLUMB_INSN_TENSOR:
 		return (struct slice_latency){ 64, 256 };
 	case PLUMB_INSN_FLOAT64:
-		return (struct slice_latency){ 48, 128 };
+		return (struct slice_latency){ insn->latency ? insn->latency : 48, 128 };
 	default:
 		return (struct slice_latency){ 24, 64 };
 	}

@@ -198,6 +198,47 @@ plumb_slice_loops(struct slice_graph *g)
 
 /* ---- how often blocks run ---- */
 
+static bool
+is_above(const struct slice_graph *g, uint32_t above, uint32_t b)
+{
+	while (b != PLUMB_NONE && b != above)
+		b = g->blocks.items[b].above;
+	return b == above;
+}
+
+#define JOINED_WITHIN 4 /* blocks after a call */
+
+/* Is the call at the end of block FROM one of a helper that the compiler put into the same function
+ * and that most threads go around? So are the slow ways of a division and of a square root. */
+static bool
+is_seldom(const struct slice_graph *g, uint32_t from, uint32_t entry)
+{
+	uint32_t b = from;
+
+	if (g->blocks.items[from].function != g->blocks.items[entry].function)
+		return false;
+	for (int i = 0; i < JOINED_WITHIN; i++) {
+		const struct slice_block *block = &g->blocks.items[b];
+		uint32_t next = PLUMB_NONE;
+
+		for (uint32_t k = 0; k < block->out_count; k++) {
+			const struct slice_arc *arc = &g->arcs.items[g->arcs_out[block->out + k]];
+
+			if (arc->kind != SLICE_ARC_NEXT && arc->kind != SLICE_ARC_OVER)
+				continue;
+			if (next != PLUMB_NONE)
+				return false;
+			next = arc->to;
+		}
+		if (next == PLUMB_NONE)
+			return false;
+		if (!is_above(g, from, next))
+			return true;
+		b = next;
+	}
+	return false;
+}
+
 /* By depth. What is called runs as often as it is called from. */
 static void
 guess(struct slice_graph *g)
@@ -219,7 +260,10 @@ guess(struct slice_graph *g)
 
 				if (arc->kind == SLICE_ARC_CALL &&
 				    !slice_bit(procedure->blocks, arc->from))
-					calls += g->blocks.items[arc->from].frequency;
+					calls += g->blocks.items[arc->from].frequency /
+					         (is_seldom(g, arc->from, procedure->entry)
+					                  ? LOOP_TURNS
+					                  : 1);
 			}
 			factor = calls / entry->frequency;
 			if (!(calls > 0) || calls > pow(LOOP_TURNS, DEEPEST))

@@ -303,10 +303,15 @@ static int
 add_queue(struct look *look)
 {
 	struct slice_work *work = look->work;
-	bool is_shared = !look->by_tables && look->stall->reason != PLUMB_REASON_MATH_THROTTLE;
-	const struct slice_queue *queue = is_shared ? fullest(look) : NULL;
+	bool is_shared = look->stall->reason != PLUMB_REASON_MATH_THROTTLE;
+	const struct slice_queue *queue = is_shared && !look->by_tables ? fullest(look) : NULL;
 	int result;
 
+	/* The estimate is about the access itself. */
+	if (look->by_tables) {
+		add(look, PLUMB_CAUSE_THROTTLE, look->stall->insn, 1, 0.5);
+		return look->result;
+	}
 	slice_search(work);
 	result = plumb_slice_back(&work->graph, look->stall->insn, LOOK_QUEUE, visit_queue, look);
 	for (uint32_t i = 0; !result && queue && i < queue->count; i++)
@@ -341,6 +346,8 @@ visit_stores(void *own, uint32_t insn, uint32_t away)
 	const struct plumb_insn *it = look->work->graph.insns[insn];
 	bool writes = it->class == PLUMB_INSN_STORE || it->class == PLUMB_INSN_ATOMIC;
 
+	if (!slice_is_new(look->work, insn))
+		return !look->result;
 	if (it->class == PLUMB_INSN_MEMORY_BARRIER)
 		return false;
 	if (writes) {
@@ -360,7 +367,8 @@ visit_group(void *own, uint32_t insn, uint32_t away)
 	struct look *look = own;
 
 	/* One that writes nothing only ends a group of them. */
-	if (look->work->graph.insns[insn]->class == PLUMB_INSN_TENSOR &&
+	if (slice_is_new(look->work, insn) &&
+	    look->work->graph.insns[insn]->class == PLUMB_INSN_TENSOR &&
 	    look->work->graph.insns[insn]->writes_count)
 		add(look, PLUMB_CAUSE_SYNC, insn,
 		    fmin(1, frequency(look, insn) / frequency(look, look->stall->insn)) /
@@ -380,7 +388,7 @@ visit_copies(void *own, uint32_t insn, uint32_t away)
 		look->passed = it->class == PLUMB_INSN_WAIT;
 		return look->passed || away < AFTER_WAIT;
 	}
-	if (it->class == PLUMB_INSN_COPY)
+	if (it->class == PLUMB_INSN_COPY && slice_is_new(look->work, insn))
 		add(look, PLUMB_CAUSE_SYNC, insn,
 		    fmin(1, frequency(look, insn) / frequency(look, look->stall->insn)), 0.6);
 	return !look->result;
@@ -439,6 +447,7 @@ plumb_slice_others(struct slice_work *work, const struct slice_stall *stall)
 	int result = 0;
 
 	look.pipe = pipe_of(stall->reason, look.insn);
+	slice_search(work); /* a loop leads to its first block twice */
 	switch (stall->reason) {
 	case PLUMB_REASON_BARRIER:
 		/* NVIDIA counts the wait for a group of matrix instructions as one at a barrier. */

@@ -104,6 +104,36 @@ add_samples(struct slice_work *work, struct plumb_sliced *slice)
 
 /* ---- without samples ---- */
 
+/* Warps of a multiprocessor that want a unit of memory at the same time, as a rule. */
+#define QUEUED 16
+
+/* Cycles that INSN's access takes longer than one of lanes next to each other, because other warps
+ * have such accesses, too. */
+static double
+extra_turns(const struct slice_work *work, uint32_t insn)
+{
+	const struct plumb_insn *it = work->graph.insns[insn];
+	const struct slice_access *access = &work->access[insn];
+	double turns = 0;
+
+	if (it->class != PLUMB_INSN_LOAD && it->class != PLUMB_INSN_STORE &&
+	    it->class != PLUMB_INSN_ATOMIC)
+		return 0;
+	if (it->class == PLUMB_INSN_ATOMIC) /* one lane after the other updates one address */
+		turns = access->spread == SLICE_SPREAD_STRIDE && !access->stride ? 31 : 0;
+	else if (it->space == PLUMB_SPACE_CONSTANT)
+		turns = access->spread == SLICE_SPREAD_DATA || access->stride ? 31 : 0;
+	else if (!slice_is_far(it))
+		turns = access->ways > 1
+		                ? (access->ways - 1.0) * (it->width > 4 ? it->width / 4 : 1)
+		                : 0;
+	else if (access->spread == SLICE_SPREAD_RUNTIME)
+		turns = 32.0 - access->ideal;
+	else if (access->sectors > 2 * access->ideal)
+		turns = access->sectors - (double)access->ideal;
+	return work->is_static && turns > 0 ? turns * QUEUED : 0;
+}
+
 /* Cycles that INSN waits for what is linked to it, by the tables; and the reason they would have.
  */
 static double
@@ -127,6 +157,8 @@ waits_for(const struct slice_work *work, uint32_t insn, uint16_t *reason)
 		left = slice_kind(from) == SLICE_FIXED
 		               ? (insn > 0 ? g->insns[insn - 1]->issue : 1) - 1.0
 		               : plumb_slice_left(work, link);
+		if (link->parts != PLUMB_SYNC_SOURCES)
+			left += extra_turns(work, link->from);
 		left *= plumb_slice_often(work, link);
 		if (left <= most)
 			continue;
@@ -153,6 +185,25 @@ often(const struct slice_work *work, uint32_t insn)
 	return work->graph.blocks.items[work->graph.block_of[insn]].frequency;
 }
 
+static int
+add_estimate(struct slice_work *work, uint32_t insn, uint16_t reason, double cycles)
+{
+	struct slice_stall *stall;
+
+	if (cycles < 1)
+		return 0;
+	stall = plumb_vec_add(&work->stalls);
+	if (!stall)
+		return PLUMB_ESYSTEM;
+	stall->insn = insn;
+	stall->reason = reason;
+	stall->samples = (uint64_t)cycles;
+	add_to(&work->waited[insn], stall->samples);
+	if (work->is_static)
+		add_to(&work->all, stall->samples);
+	return 0;
+}
+
 /* Stalls by the tables, of all instructions or of those of functions without samples. SCALE:
  * samples for each cycle. */
 static int
@@ -163,24 +214,21 @@ add_by_tables(struct slice_work *work, double scale)
 	for (uint32_t i = 0; i < g->insn_count; i++) {
 		uint16_t reason = PLUMB_REASON_OTHER;
 		double cycles;
-		struct slice_stall *stall;
 
 		if (!by_tables(work, i))
 			continue;
 		cycles = waits_for(work, i, &reason) * often(work, i) * scale;
 		if (work->is_static)
 			add_to(&work->all, (uint64_t)(often(work, i) * slice_issue(g->insns[i])));
-		if (cycles < 1)
-			continue;
-		stall = plumb_vec_add(&work->stalls);
-		if (!stall)
+		if (add_estimate(work, i, reason, cycles))
 			return PLUMB_ESYSTEM;
-		stall->insn = i;
-		stall->reason = reason;
-		stall->samples = (uint64_t)cycles;
-		add_to(&work->waited[i], stall->samples);
-		if (work->is_static)
-			add_to(&work->all, stall->samples);
+		/* Nobody waits for the result of a store, but the next one queues behind it. */
+		if (g->insns[i]->class == PLUMB_INSN_STORE &&
+		    add_estimate(work, i,
+		                 slice_is_far(g->insns[i]) ? PLUMB_REASON_LOCAL_GLOBAL_THROTTLE
+		                                           : PLUMB_REASON_SHARED_THROTTLE,
+		                 extra_turns(work, i) * often(work, i) * scale))
+			return PLUMB_ESYSTEM;
 	}
 	return 0;
 }

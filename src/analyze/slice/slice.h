@@ -141,6 +141,8 @@ struct plumb_named_cause {
 	const char *name;   /* "uncoalesced access" */
 	const char *id;     /* "uncoalesced" */
 	const char *advice; /* one or two sentences */
+	/* What its instructions are together, if they are of several classes; else NULL. */
+	const char *noun;
 };
 
 /* A step of the chain back to the root. VIA says what it hands on to the step before it in the

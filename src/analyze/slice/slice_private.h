@@ -224,8 +224,10 @@ struct slice_access {
 	uint32_t sectors; /* of 32 bytes, of a request of 32 lanes; 0: unknown */
 	uint32_t ideal;   /* the same if the lanes were next to each other */
 	uint32_t ways;    /* of shared memory: how often a bank is asked; 0: unknown */
-	uint32_t source;  /* DATA: the load that made the address, or PLUMB_NONE */
+	uint32_t source;  /* the load that made the address, or PLUMB_NONE */
 	bool is_own;      /* DATA: it is the access itself, a turn of the loop earlier */
+	bool is_slot;     /* of the stack: a store and a load have this very place */
+	bool is_index;    /* a load: loads from far memory make addresses of what it loads */
 	bool some_lanes;  /* of any instruction: its guard may differ between lanes */
 };
 

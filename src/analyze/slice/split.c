@@ -51,6 +51,15 @@ sectors_of(const struct slice_access *access)
 	return access->sectors;
 }
 
+/* How many times as long an access takes as one of lanes next to each other. */
+static double
+efficiency_of(const struct slice_access *access)
+{
+	double ideal = access->ways || !access->ideal ? 1 : access->ideal;
+
+	return fmax(1, sectors_of(access) / ideal);
+}
+
 static struct slice_candidate *
 add(struct slice_work *work, enum plumb_cause_kind kind, uint32_t insn)
 {
@@ -113,8 +122,7 @@ add_link(struct slice_work *work, const struct slice_stall *stall, uint32_t l, b
 	if (stall->reason == PLUMB_REASON_FIXED)
 		candidate->factors.distance = 1; /* all that are left are as late as can be */
 	if (slice_kind(work->graph.insns[link->from]) != SLICE_FIXED && sectors_of(access) > 0)
-		candidate->factors.efficiency =
-			fmax(1, sectors_of(access) / (access->ideal ? access->ideal : 1));
+		candidate->factors.efficiency = efficiency_of(access);
 	candidate->factors.issue = plumb_slice_often(work, link);
 	candidate->factors.match = is_fit ? 1 : WRONG_KIND;
 	candidate->weight =

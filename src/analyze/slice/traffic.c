@@ -40,6 +40,29 @@ depends_on_block(const struct slice_work *work, uint32_t insn)
 	return false;
 }
 
+/* Do two accesses have the same address, as far as registers and constants say? */
+static bool
+is_same_address(const struct slice_work *work, uint32_t a, uint32_t b)
+{
+	const struct slice_graph *g = &work->graph;
+	const struct slice_links *links = &work->links;
+	uint32_t l = links->first[a], m = links->first[b];
+
+	if (g->insns[a]->class != g->insns[b]->class ||
+	    g->insns[a]->displacement != g->insns[b]->displacement)
+		return false;
+	for (;;) {
+		while (l < links->first[a + 1] && !(links->all.items[l].flags & SLICE_ADDRESS))
+			l++;
+		while (m < links->first[b + 1] && !(links->all.items[m].flags & SLICE_ADDRESS))
+			m++;
+		if (l == links->first[a + 1] || m == links->first[b + 1])
+			return l == links->first[a + 1] && m == links->first[b + 1];
+		if (links->all.items[l++].from != links->all.items[m++].from)
+			return false;
+	}
+}
+
 /* Bytes of a request of INSN that no cache has; NAN: unknown. */
 static double
 bytes_of(const struct slice_work *work, uint32_t insn)
@@ -55,8 +78,11 @@ bytes_of(const struct slice_work *work, uint32_t insn)
 		return 0;
 	if (access->spread != SLICE_SPREAD_STRIDE || it->class == PLUMB_INSN_ATOMIC)
 		return NAN;
-	if (!access->stride || !depends_on_block(work, insn))
+	if (!depends_on_block(work, insn))
 		return 0;
+	/* One place for all lanes is a sector at most, but in a loop there may be many. */
+	if (!access->stride)
+		return work->graph.blocks.items[work->graph.block_of[insn]].depth ? NAN : 0;
 	return llabs(access->stride) == it->width ? LANES * (double)it->width : NAN;
 }
 
@@ -75,6 +101,7 @@ double
 plumb_slice_traffic(const struct slice_work *work)
 {
 	const struct slice_graph *g = &work->graph;
+	PLUMB_VEC(uint32_t) counted = { 0 };
 	uint32_t last = PLUMB_NONE;
 	double sum = 0;
 
@@ -92,9 +119,17 @@ plumb_slice_traffic(const struct slice_work *work)
 		times = block->function ? NAN : times_of(g, g->block_of[i], g->block_of[0], last);
 		if (times < SELDOM)
 			continue;
-		if (isnan(bytes) || isnan(times) || block->depth)
-			return NAN;
+		if (isnan(bytes) || isnan(times) || block->depth) {
+			sum = NAN;
+			break;
+		}
+		for (uint32_t c = 0; c < counted.count && times > 0; c++)
+			if (is_same_address(work, counted.items[c], i))
+				times = 0; /* the cache has it */
+		if (times > 0 && plumb_vec_add(&counted))
+			counted.items[counted.count - 1] = i;
 		sum += bytes * times;
 	}
+	plumb_vec_free(&counted);
 	return sum > 0 ? sum : NAN;
 }

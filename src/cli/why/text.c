@@ -289,14 +289,15 @@ print_causes(const struct printer *t, const struct plumb_why_kernel *k)
 
 /* ---- its stalls ---- */
 
-/* "softmax.cu:44 +0x1e0 FFMA R1, R2, R3, inlined at main.cu:80". Returns TEXT of LINE_SIZE. */
+/* "softmax.cu:44 +0x1e0 FFMA R1, R2, R3, by cuda_fp16.hpp:7, inlined at main.cu:80". Returns TEXT
+ * of LINE_SIZE. */
 static char *
 place_words(const struct plumb_why_kernel *k, struct plumb_slice_place place, char *text)
 {
 	const struct plumb_insn *insn = plumb_kernel_insn(&k->code, place);
 	const struct plumb_profile *p = k->code.profile;
 	char where[PLUMB_PLACE_SIZE], assembly[PLUMB_WHY_ASSEMBLY];
-	uint32_t count = 0;
+	uint32_t count = 0, own;
 	const struct plumb_code_line *lines =
 		plumb_code_lines_at(p, k->code.rows[place.function], insn->offset, &count);
 	size_t used;
@@ -309,13 +310,18 @@ place_words(const struct plumb_why_kernel *k, struct plumb_slice_place place, ch
 	used = strlen(text);
 	snprintf(text + used, LINE_SIZE - used, "  %s",
 	         plumb_why_assembly(&k->code, place, assembly));
-	for (uint32_t i = 1; i < count && i < 4; i++) {
+	own = lines ? plumb_code_own_line(p, lines, count) : 0;
+	for (uint32_t i = own ? 0 : 1; i < count && i < own + 4; i++) {
 		const char *file = plumb_text(p, lines[i].file);
 
+		if (i && i <= own)
+			continue;
 		used = strlen(text);
 		snprintf(text + used, LINE_SIZE - used, "%s%s:%" PRIu32,
-		         i == 1 ? ", inlined at " : ", at ", file ? plumb_path_base(file) : "?",
-		         lines[i].line);
+		         !i             ? ", by "
+		         : i == own + 1 ? ", inlined at "
+		                        : ", at ",
+		         file ? plumb_path_base(file) : "?", lines[i].line);
 	}
 	return text;
 }
@@ -537,8 +543,8 @@ print_title(const struct printer *t, const char *path)
 		fprintf(t->out, ": %" PRIu32 " kernel%s\n", t->why->count + t->why->left,
 		        t->why->count + t->why->left == 1 ? "" : "s");
 		print_at(t, "", 2,
-		         "There are no samples. Shares are estimates, from tables of latencies "
-		         "and from the loops of the code.");
+		         "There are no samples: plumb run --stalls records them. Shares are "
+		         "estimates, from tables of latencies and from the loops of the code.");
 	} else {
 		fprintf(t->out, ": %s samples of %" PRIu32 " kernel%s, %s\n",
 		        plumb_format_count(text, (int64_t)t->why->samples), t->why->found.count,

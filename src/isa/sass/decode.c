@@ -342,8 +342,17 @@ read_warpsync(struct decoding *d)
 /* ---- what makes addresses ---- */
 
 /* Special registers, as S2R numbers them. */
-enum { LANE = 0x00, THREAD_X = 0x21, BLOCK_X = 0x25, BLOCK_Z = 0x27 };
+enum {
+	LANE = 0x00,
+	THREAD_X = 0x21,
+	THREAD_Y,
+	THREAD_Z,
+	BLOCK_X = 0x25,
+	BLOCK_Z = 0x27,
+	ZERO = 0xff
+};
 enum { SUB_A = 72, CARRIES = 74, SUB_C = 75, SUB_B = 63, IS_HIGH = 80, IS_RIGHT = 76 };
+enum { AND = 0xc0, OR = 0xfc }; /* of the first two operands of LOP3 */
 
 static uint8_t
 made_by_special(const struct decoding *d)
@@ -352,7 +361,23 @@ made_by_special(const struct decoding *d)
 
 	if (number == LANE || number == THREAD_X)
 		return PLUMB_MAKES_LANE;
+	if (number == ZERO)
+		return PLUMB_MAKES_CONSTANT;
+	/* Threads are numbered along x first. As a rule, a warp is in one row of y. If it is in two
+	 * or four, its lanes are still next to each other in groups of sixteen or eight. */
+	if (number == THREAD_Y || number == THREAD_Z)
+		return PLUMB_MAKES_ROW;
 	return number >= BLOCK_X && number <= BLOCK_Z ? PLUMB_MAKES_UNIFORM : PLUMB_MAKES_UNKNOWN;
+}
+
+/* Is all that it reads one immediate, in the place of the last operand? */
+static bool
+is_constant(const struct decoding *d)
+{
+	bool is_move = d->op->extra == PLUMB_SASS_MOVE;
+
+	return (d->form == 2 || (d->form == 4 && is_move)) && d->insn->has_immediate &&
+	       !d->insn->reads_count;
 }
 
 /* Is one of the operands taken away, or a carry added? */
@@ -379,6 +404,8 @@ made_by_product(const struct decoding *d)
 {
 	if (get(d, CARRIES, 1) || get(d, SUB_C, 1) || (d->form == 1 && get(d, SUB_B, 1)))
 		return PLUMB_MAKES_UNKNOWN;
+	if (is_constant(d))
+		return PLUMB_MAKES_CONSTANT;
 	return has_factor(d->insn) ? PLUMB_MAKES_PRODUCT : PLUMB_MAKES_SUM; /* IMAD.MOV */
 }
 
@@ -386,30 +413,55 @@ made_by_product(const struct decoding *d)
 static uint8_t
 made_by_lea(const struct decoding *d)
 {
-	if (get(d, IS_HIGH, 1) || get(d, CARRIES, 1) || get(d, SUB_A, 1) || d->form != 1)
+	if (get(d, IS_HIGH, 1) || get(d, CARRIES, 1) || get(d, SUB_A, 1) || d->form == 4)
 		return PLUMB_MAKES_UNKNOWN;
 	d->insn->has_immediate = true;
 	d->insn->immediate = get(d, 75, 5);
 	return PLUMB_MAKES_SHIFT;
 }
 
+/* To the right, it takes the upper word of two, of which the lower one is 0. */
 static uint8_t
 made_by_shift(const struct decoding *d)
 {
+	struct plumb_insn *insn = d->insn;
+
+	if (d->form == 4 && get(d, IS_RIGHT, 1) && get(d, IS_HIGH, 1) &&
+	    get(d, 24, 8) == NO_REGISTER && insn->reads_count == 1) {
+		insn->reads[0].role = PLUMB_REG_FACTOR;
+		return PLUMB_MAKES_RIGHT;
+	}
 	if (d->form != 4 || get(d, IS_RIGHT, 1) || get(d, IS_HIGH, 1) ||
 	    get(d, 64, 8) != NO_REGISTER)
 		return PLUMB_MAKES_UNKNOWN;
 	return PLUMB_MAKES_SHIFT;
 }
 
+/* Compilers add by OR where no bit is set in both operands. */
+static uint8_t
+made_by_logic(const struct decoding *d)
+{
+	unsigned table = get(d, 72, 8);
+
+	if (d->form == 4 && table == AND && get(d, 64, 8) == NO_REGISTER)
+		return PLUMB_MAKES_MASKED;
+	return table == OR && get(d, 64, 8) == NO_REGISTER ? PLUMB_MAKES_SUM : PLUMB_MAKES_UNKNOWN;
+}
+
 static uint8_t
 made_by(const struct decoding *d)
 {
+	if (d->op->extra == PLUMB_SASS_MOVE && is_constant(d))
+		return PLUMB_MAKES_CONSTANT;
 	if (d->op->pipe == PLUMB_PIPE_UNIFORM)
 		return PLUMB_MAKES_UNIFORM;
 	switch (d->op->extra) {
 	case PLUMB_SASS_MOVE:
 		return PLUMB_MAKES_SUM;
+	case PLUMB_SASS_LOGIC:
+		return made_by_logic(d);
+	case PLUMB_SASS_HALVES: /* 0 times 0, plus two halves: a move of any 32 bits */
+		return is_constant(d) ? PLUMB_MAKES_CONSTANT : PLUMB_MAKES_UNKNOWN;
 	case PLUMB_SASS_SUM:
 		return subtracts(d) ? PLUMB_MAKES_UNKNOWN : PLUMB_MAKES_SUM;
 	case PLUMB_SASS_PRODUCT:
@@ -559,7 +611,8 @@ read_class(struct decoding *d)
 	insn->pipe = d->op->pipe;
 	insn->opcode = d->op->name;
 	insn->variable = varies(d);
-	if (!insn->variable)
+	/* A100 raises a counter for FP64, but has as many units for it as Hopper. */
+	if (!insn->variable || (d->op->latency == PLUMB_SASS_FP64 && d->architecture == 80))
 		insn->latency = plumb_sass_latency(d->architecture, d->op);
 	for (unsigned i = 0; i < PLUMB_SASS_OPERANDS && operand[i].place; i++) {
 		unsigned rule = operand[i].width;

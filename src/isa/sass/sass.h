@@ -141,6 +141,8 @@ enum plumb_sass_extra {
 	PLUMB_SASS_PRODUCT,
 	PLUMB_SASS_LEA,
 	PLUMB_SASS_SHIFT,
+	PLUMB_SASS_LOGIC,
+	PLUMB_SASS_HALVES, /* may move a constant */
 	PLUMB_SASS_SPECIAL_REGISTER,
 };
 
