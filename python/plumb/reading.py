@@ -26,7 +26,7 @@ NEWEST_SCHEMA = 6
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
-    "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "cpu_samples", "device_links", "device_processes", "devices",
+    "clocks", "code_objects", "collectives", "context_values", "contexts", "costs", "counter_series", "cpu_samples", "device_links", "device_processes", "devices",
     "environment", "findings", "frames", "ledger", "level_values", "levels", "memory", "memory_series", "metrics", "object_bins",
     "object_ranges", "objects", "origins", "processes", "run", "series", "span_chunks", "tracks", "transfers", "variants", "waits",
     "windows", "window_stretches", "window_values", "window_variants", "window_devices"))
@@ -357,6 +357,15 @@ class Profile:
         there = self._query("has_memory_series", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
                             "'memory_series'", Row)
         return self._rows("memory_series", Row) if there else []
+
+    @property
+    def counter_series(self) -> list[Row]:
+        """Hardware counters of whole devices over time (plumb run --counters-series): rows with device, process,
+        metric, unit (None: not known), start_ns, width_ns, samples, sampled_ns, min, mean, max. Empty for a file
+        without them."""
+        there = self._query("has_counter_series", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
+                            "'counter_series'", Row)
+        return self._rows("counter_series", Row) if there else []
 
     @property
     def code_objects(self) -> list[CodeObject]:

@@ -30,6 +30,8 @@ struct plumb_counter {
 	const char *name, *unit, *what;
 	bool roofline; /* --counters=roofline asks for it */
 	const char *expressions[PLUMB_COUNTER_FAMILIES];
+	unsigned sampled;      /* its place in --counters-series without a list, from 1; 0: none */
+	const char *otherwise; /* if it cannot be sampled like that: another expression, or NULL */
 };
 extern const struct plumb_counter plumb_counters[]; /* up to one without a name */
 
@@ -63,5 +65,13 @@ bool plumb_counter_listed(const char **at, const char **name, size_t *length);
 #define PLUMB_COUNTERS_LAUNCHES_DEFAULT 8
 #define PLUMB_COUNTERS_COST_MOST 1000u
 #define PLUMB_COUNTERS_COST_DEFAULT 3
+
+/* Samples of the whole GPU: one every so many microseconds. */
+#define PLUMB_SERIES_DEFAULT "default"
+#define PLUMB_SERIES_MOST 16u /* counters of a run */
+#define PLUMB_SERIES_US_LEAST 100u
+#define PLUMB_SERIES_US_MOST 1000000u
+#define PLUMB_SERIES_US_DEFAULT 1000
+#define PLUMB_SERIES_US_TEXT "1000"
 
 #endif

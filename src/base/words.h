@@ -417,7 +417,8 @@ extern const char *const plumb_link_path_names[PLUMB_LINK_PATH_COUNT];
 	X(COLLECTIVE, 41, "collective", "collective operations that the library told")             \
 	X(TRAFFIC_LAUNCH, 42, "traffic.launch",                                                    \
 	  "launches of kernels that may reach other devices")                                      \
-	X(COUNTER, 43, "gpu.counter", "launches that hardware counters may look at")
+	X(COUNTER, 43, "gpu.counter", "launches that hardware counters may look at")               \
+	X(COUNTER_SAMPLE, 44, "gpu.counter.sample", "samples of hardware counters of whole GPUs")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

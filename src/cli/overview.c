@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/counter_series.h"
 #include "analyze/overlap.h"
 #include "base/format.h"
 #include "cli/cost.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "view/gpu_shares.h"
 
 #define LABEL "  %-10s"
@@ -111,6 +113,38 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d,
 	fputs(", ", out);
 	print_work(d->copies, "copy", "copies", d->copy_ns, out);
 	fprintf(out, " (%s)\n", plumb_format_bytes(text, d->copy_bytes));
+}
+
+/* Means of its counters over the run: "sampled  sm_active 43 %, dram_read_bytes 1.2 TB/s". */
+static bool
+print_counters(const struct plumb_profile *p, uint32_t device, FILE *out)
+{
+	struct plumb_counter_series series;
+	char text[PLUMB_FORMAT_SIZE], clause[160];
+	int width = plumb_terminal_width(out), column = 0;
+	bool any = false;
+
+	for (uint32_t at = 0; plumb_counter_series_next(p, &at, &series);) {
+		struct plumb_counter_summary all = plumb_counter_series_summary(&series);
+
+		if (series.device != device || !series.name)
+			continue;
+		snprintf(clause, sizeof clause, "%.100s %s", series.name,
+		         plumb_counter_series_text(text, series.unit, all.mean));
+		if (any)
+			column += fprintf(out, ",");
+		if (!any || column + 1 + (int)strlen(clause) >= width)
+			column = fprintf(out, "%s" LABEL, any ? "\n" : "", any ? "" : "sampled") -
+			         any;
+		else
+			column += fprintf(out, " ");
+		any = true;
+		plumb_text_print(out, clause);
+		column += (int)strlen(clause);
+	}
+	if (any)
+		fputc('\n', out);
+	return any;
 }
 
 /* The peak of each device's memory, on one line. */
@@ -364,6 +398,7 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 
 		print_device(profile, &profile->devices[shown], &times, &shares, out);
 		lines++;
+		lines += print_counters(profile, shown, out);
 		if (times.users > 1 && lines < most) {
 			print_sharing(profile, shown, times.users, out);
 			lines++;

@@ -52,8 +52,10 @@
 #define PLUMB_ENV_COUNTERS_KERNELS "PLUMB_COUNTERS_KERNELS" /* hashes of kernels' names */
 #define PLUMB_ENV_COUNTERS_LAUNCHES "PLUMB_COUNTERS_LAUNCHES"
 #define PLUMB_ENV_COUNTERS_COST "PLUMB_COUNTERS_COST"
-#define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE" /* enum plumb_stalls_mode, as a number */
-#define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC"         /* as plumb_traffic_parse takes it; unset: none */
+#define PLUMB_ENV_COUNTERS_SERIES "PLUMB_COUNTERS_SERIES" /* names of counters to sample */
+#define PLUMB_ENV_COUNTERS_EVERY "PLUMB_COUNTERS_EVERY"   /* one sample each so many µs */
+#define PLUMB_ENV_STALLS_MODE "PLUMB_STALLS_MODE"         /* enum plumb_stalls_mode, as a number */
+#define PLUMB_ENV_TRAFFIC "PLUMB_TRAFFIC" /* as plumb_traffic_parse takes it; unset: none */
 #define PLUMB_ENV_TRAFFIC_KERNELS "PLUMB_TRAFFIC_KERNELS" /* an extended regular expression */
 #define PLUMB_ENV_TRAFFIC_OBJECTS "PLUMB_TRAFFIC_OBJECTS" /* likewise */
 #define PLUMB_ENV_TRAFFIC_OWN "PLUMB_TRAFFIC_OWN"         /* "1": also accesses to own memory */
@@ -197,6 +199,8 @@ struct plumb_collector_options {
 	char counters_kernels[4608];                     /* hashes of names; "" all */
 	unsigned counters_launches; /* of a kernel at a context, the last one that is counted */
 	unsigned counters_cost;     /* how many times as long the run may take; 0: any */
+	char counters_series[1024]; /* names, separated by commas; "" none */
+	unsigned counters_every;    /* µs */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
 /* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no

@@ -508,6 +508,13 @@ load_options(void)
 		(unsigned)number_from(PLUMB_ENV_COUNTERS_LAUNCHES, PLUMB_COUNTERS_LAUNCHES_DEFAULT);
 	options.counters_cost =
 		(unsigned)number_from(PLUMB_ENV_COUNTERS_COST, PLUMB_COUNTERS_COST_DEFAULT);
+	text_from(PLUMB_ENV_COUNTERS_SERIES, options.counters_series,
+	          sizeof options.counters_series);
+	options.counters_every =
+		(unsigned)number_from(PLUMB_ENV_COUNTERS_EVERY, PLUMB_SERIES_US_DEFAULT);
+	if (options.counters_every < PLUMB_SERIES_US_LEAST ||
+	    options.counters_every > PLUMB_SERIES_US_MOST)
+		options.counters_every = PLUMB_SERIES_US_DEFAULT;
 	text_from(PLUMB_ENV_TRAFFIC_OBJECTS, options.traffic_objects,
 	          sizeof options.traffic_objects);
 	strcpy(options.folder, folder);

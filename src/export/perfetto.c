@@ -20,10 +20,11 @@
 #include "export/names.h"
 #include "export/perfetto_packet.h"
 #include "export/timeline.h"
+#include "model/counter_series.h"
 #include "model/times.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
-enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES, ALLOCATED, RESERVED };
+enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES, ALLOCATED, RESERVED, SAMPLED };
 #define UUID(kind, index, lane)                                                                    \
 	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
 #define LANES_MOST 4096u
@@ -379,6 +380,35 @@ put_series(struct writer *p)
 	}
 }
 
+/* Hardware counters over time: the mean of each bin, shares as percentages. Where there were no
+ * samples, the last value holds. */
+static void
+put_samples_of(struct writer *p, uint64_t number, const struct plumb_counter_series *series)
+{
+	uint64_t track = UUID(SAMPLED, number, 0);
+	bool ppm = series->unit && !strcmp(series->unit, "ppm");
+
+	plumb_track_begin(&p->packets, track, gpu_of(p, series->process, series->device),
+	                  series->name);
+	plumb_track_counter(&p->packets, ppm ? "%" : series->unit ? series->unit : "");
+	plumb_track_end(&p->packets);
+	for (uint32_t i = 0; i < series->count && !ferror(p->out); i++)
+		put_value(p, series->process, track, series->bins[i].start_ns,
+		          series->bins[i].mean / (ppm ? 1e4 : 1));
+}
+
+static void
+put_counter_series(struct writer *p)
+{
+	struct plumb_counter_series series;
+	uint64_t number = 0;
+
+	for (uint32_t at = 0; plumb_counter_series_next(p->profile, &at, &series); number++)
+		if (series.name && series.device < p->profile->devices_count &&
+		    series.process < p->profile->processes_count)
+			put_samples_of(p, number, &series);
+}
+
 /* ---- memory ---- */
 
 static void
@@ -443,6 +473,7 @@ put_all(struct writer *p)
 	if (!put_gpus(p) || !put_spans(p) || !put_samples(p))
 		return false;
 	put_series(p);
+	put_counter_series(p);
 	put_memory(p);
 	return !p->packets.failed;
 }
@@ -456,7 +487,7 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 
 	(void)options;
 	if (!profile->series_count && !profile->memory_series_count &&
-	    plumb_timeline_check(profile, error) < 0)
+	    !profile->counter_series_count && plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	done = plumb_timeline_open(&p.timeline, profile) &&
 	       plumb_packets_init(&p.packets, profile, out) && put_all(&p);

@@ -396,6 +396,22 @@ static const struct plumb_row_column memory_series_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_counter_series_bin
+static const struct plumb_row_column counter_series_columns[] = {
+	{ ID_OR_NONE("device", device, DEVICES), .order = 1 },
+	{ ID_OR_NONE("process", process, PROCESSES), .order = 2 },
+	{ CELL("metric", TEXT, metric), .order = 3 },
+	{ CELL("unit", TEXT, unit) },
+	{ CELL("start_ns", NUMBER, start_ns), .order = 4 },
+	{ CELL("width_ns", NUMBER, width_ns) },
+	{ CELL("samples", AMOUNT, samples) },
+	{ CELL("sampled_ns", AMOUNT, sampled_ns) },
+	{ CELL("min", KNOWN, min) },
+	{ CELL("mean", KNOWN, mean) },
+	{ CELL("max", KNOWN, max) },
+};
+#undef ROW
+
 #define ROW struct plumb_device_process
 static const struct plumb_row_column device_processes_columns[] = {
 	{ ID("device", device, DEVICES), .order = 1 },

@@ -349,6 +349,16 @@ struct plumb_memory_series_bin {
 	int64_t max_reserved_bytes, last_reserved_bytes;
 };
 
+/* A hardware counter of a device over time, from samples of the whole device that one process took:
+ * their least, mean (by the time that they cover) and greatest. METRIC and UNIT are strings. */
+struct plumb_counter_series_bin {
+	uint32_t device, process;
+	uint32_t metric, unit;
+	int64_t start_ns, width_ns;
+	int64_t samples, sampled_ns;
+	double min, mean, max;
+};
+
 /* Who waited for GPU work, by the recording (synchronisation records). TRACK, a thread or stream,
  * waited for the stream AWAITED, PLUMB_NONE: every stream of DEVICE (PLUMB_NONE: of any). CALL and
  * AFTER are correlations in TRACK's process: of the driver call that waited, or made the stream
@@ -603,6 +613,8 @@ struct plumb_run {
 	T(MEMORY, "memory", struct plumb_memory, memory, .since = 2)                               \
 	T(MEMORY_SERIES, "memory_series", struct plumb_memory_series_bin, memory_series,           \
 	  .since = 5, .may_lack = true)                                                            \
+	T(COUNTER_SERIES, "counter_series", struct plumb_counter_series_bin, counter_series,       \
+	  .since = 6, .may_lack = true)                                                            \
 	T(DEVICE_PROCESSES, "device_processes", struct plumb_device_process, device_processes,     \
 	  .since = 2)                                                                              \
 	T(WAITS, "waits", struct plumb_wait, waits, .since = 3)                                    \

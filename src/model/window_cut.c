@@ -415,6 +415,21 @@ cut_series(struct cut *cut)
 }
 
 static int
+cut_counter_series(struct cut *cut)
+{
+	int code = PLUMB_OK;
+
+	for (uint32_t i = 0; !code && i < cut->from->counter_series_count; i++) {
+		const struct plumb_counter_series_bin *bin = &cut->from->counter_series[i];
+		int64_t middle;
+		if (!__builtin_add_overflow(bin->start_ns, bin->width_ns / 2, &middle) &&
+		    is_within(cut, bin->process, middle))
+			code = add_row(cut, PLUMB_TABLE_COUNTER_SERIES, bin);
+	}
+	return code;
+}
+
+static int
 cut_memory_series(struct cut *cut)
 {
 	int code = PLUMB_OK;
@@ -541,6 +556,7 @@ static int (*const cuts[PLUMB_TABLES])(struct cut *cut) = {
 	[PLUMB_TABLE_SERIES] = cut_series,
 	[PLUMB_TABLE_MEMORY] = cut_memory,
 	[PLUMB_TABLE_MEMORY_SERIES] = cut_memory_series,
+	[PLUMB_TABLE_COUNTER_SERIES] = cut_counter_series,
 	[PLUMB_TABLE_DEVICE_PROCESSES] = cut_device_processes,
 	[PLUMB_TABLE_COLLECTIVES] = cut_collectives,
 	[PLUMB_TABLE_OBJECTS] = drop_rows,

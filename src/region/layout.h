@@ -137,6 +137,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_COMMUNICATOR = 33,
 	PLUMB_RECORD_COMMUNICATION = 34,
 	PLUMB_RECORD_DEVICE_LINK = 35,
+	PLUMB_RECORD_COUNTER_SERIES = 36,
 };
 
 struct plumb_record {
@@ -816,5 +817,26 @@ struct plumb_record_memory_series {
 };
 _Static_assert(sizeof(struct plumb_record_memory_series) == 80 + 40 * PLUMB_MEMORY_BINS,
                "memory over time");
+
+/* A hardware counter of a whole device over time, from samples: at most so many bins, whose width
+ * doubles when they no longer reach. Bin i has the samples whose middle is in
+ * [start + i*width, start + (i+1)*width). */
+#define PLUMB_COUNTER_BINS 8192
+struct plumb_counter_bin {
+	double sum;        /* of each sample's value times its ns */
+	uint64_t ns;       /* that the samples cover */
+	float least, most; /* of the samples' values */
+	uint32_t samples, pad;
+};
+struct plumb_record_counter_series {
+	struct plumb_record head;
+	plumb_id device;
+	_Atomic uint32_t sequence;
+	plumb_id name, unit;   /* strings; unit 0: not known */
+	uint64_t start, width; /* ns, of the GPU runtime's clock */
+	struct plumb_counter_bin bins[PLUMB_COUNTER_BINS];
+};
+_Static_assert(sizeof(struct plumb_record_counter_series) == 40 + 32 * PLUMB_COUNTER_BINS,
+               "counters over time");
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "settle/settle_private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -320,6 +321,71 @@ plumb_settle_series(struct plumb_settle_region *region, const struct plumb_recor
 		};
 		plumb_builder_series(region->settler->builder, &bin);
 	}
+}
+
+/* Can BIN be what samples made of it? */
+static bool
+is_counter_bin(const struct plumb_counter_bin *bin)
+{
+	double mean = bin->sum / (double)bin->ns;
+
+	/* The least and the greatest are rounded, the sum is not. */
+	return bin->ns && bin->ns <= INT64_MAX && isfinite(mean) && isfinite(bin->least) &&
+	       isfinite(bin->most) && (float)mean >= bin->least - fabsf(bin->least) * 1e-5f &&
+	       (float)mean <= bin->most + fabsf(bin->most) * 1e-5f;
+}
+
+/* False: the rows end with one that cannot be true. */
+static bool
+add_counter_bins(struct plumb_settle_region *region,
+                 const struct plumb_record_counter_series *record, uint32_t device, int64_t start)
+{
+	struct plumb_counter_series_bin row = {
+		.device = device,
+		.process = region->process,
+		.metric = plumb_settle_string(region, record->name),
+		.unit = record->unit ? plumb_settle_string(region, record->unit) : PLUMB_NONE,
+		.width_ns = (int64_t)record->width,
+	};
+
+	for (int i = 0; i < PLUMB_COUNTER_BINS; i++) {
+		const struct plumb_counter_bin *bin = &record->bins[i];
+
+		if (!bin->samples)
+			continue;
+		if (!is_counter_bin(bin))
+			return false;
+		row.start_ns = start + i * (int64_t)record->width;
+		row.samples = bin->samples;
+		row.sampled_ns = (int64_t)bin->ns;
+		row.min = (double)bin->least;
+		row.mean = bin->sum / (double)bin->ns;
+		row.max = (double)bin->most;
+		plumb_builder_counter_series(region->settler->builder, &row);
+	}
+	return true;
+}
+
+void
+plumb_settle_counter_series(struct plumb_settle_region *region,
+                            const struct plumb_record_counter_series *record)
+{
+	uint32_t device = plumb_settle_device(region, record->device);
+	const struct plumb_settle_line *line = plumb_settle_line_of(region, record->device);
+	int64_t start = plumb_settle_time(line, record->start), reach;
+
+	if (atomic_load_explicit(&record->sequence, memory_order_relaxed) & 1) {
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_TORN,
+		                   "counters over time", 1);
+		return;
+	}
+	if (!record->width) /* no sample came */
+		return;
+	if (device == PLUMB_NONE || start == PLUMB_UNKNOWN ||
+	    record->width > INT64_MAX / (PLUMB_COUNTER_BINS + 1) ||
+	    __builtin_add_overflow(start, (int64_t)record->width * PLUMB_COUNTER_BINS, &reach) ||
+	    !add_counter_bins(region, record, device, start))
+		count_damaged(region, "counters over time");
 }
 
 /* ---- busy time of all processes together ---- */

@@ -55,6 +55,8 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(MEMORY_POOL, struct plumb_record_memory_pool, plumb_settle_track(region, id));
 	CASE(MEMORY_SERIES, struct plumb_record_memory_series,
 	     plumb_settle_memory_series(region, it));
+	CASE(COUNTER_SERIES, struct plumb_record_counter_series,
+	     plumb_settle_counter_series(region, it));
 	CASE(GPU_LINES, struct plumb_record_gpu_lines, plumb_settle_gpu_lines(region, it));
 	CASE(SAMPLE, struct plumb_record_sample, plumb_settle_sample(region, it));
 	CASE(STALLS, struct plumb_record_stalls, plumb_settle_sampling(region, it));

@@ -547,6 +547,8 @@ void
 plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_work_ring *record);
 void
 plumb_settle_series(struct plumb_settle_region *region, const struct plumb_record_series *record);
+void plumb_settle_counter_series(struct plumb_settle_region *region,
+                                 const struct plumb_record_counter_series *record);
 /* Adds a value of GPU work to the tally of its device. */
 void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_value *value);
 /* At the region's end: if a device's totals were torn, it gets the sums of its values. */

@@ -17,6 +17,7 @@
 
 #include <stdio.h>
 
+#include "analyze/counter_series.h"
 #include "analyze/host_steps.h"
 #include "analyze/iterations.h"
 #include "analyze/steps/explain.h"
@@ -105,6 +106,23 @@ extern const char *const plumb_iters_verdicts[], *const plumb_iters_odd[];
 int64_t plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i);
 /* Does the program number any of them in another way than plumb counts them? */
 bool plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t);
+
+/* ---- hardware counters over time ---- */
+
+/* The next series of the device of found.tracks[T], from row *AT on. */
+bool plumb_iters_counter_next(const struct plumb_iters *iters, uint32_t t, uint32_t *at,
+                              struct plumb_counter_series *series);
+/* Its mean in ITEM, with the interval before it; NAN: not known. */
+double
+plumb_iters_counter(const struct plumb_counter_series *series, const struct plumb_iteration *item);
+/* Its mean over all iterations of LEVEL of which it is known, and the least and greatest mean of
+ * one. */
+struct plumb_iters_counter {
+	uint32_t known;
+	double mean, min, max;
+};
+struct plumb_iters_counter plumb_iters_counter_of(const struct plumb_counter_series *series,
+                                                  const struct plumb_iteration_level *level);
 
 /* ---- without GPU work, the steps that the program marks ---- */
 

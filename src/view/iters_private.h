@@ -3,6 +3,7 @@
 #ifndef PLUMB_VIEW_ITERS_PRIVATE_H
 #define PLUMB_VIEW_ITERS_PRIVATE_H
 
+#include "analyze/answer.h"
 #include "view/iters.h"
 
 /* {avg, max, p50, p95} under KEY. */
@@ -13,6 +14,15 @@ void plumb_iters_stat_json(struct plumb_json *json, const char *key,
 void plumb_iters_filled_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,
                              struct plumb_json *json);
+/* Hardware counters over time, if there are any: "counters" of iteration ITEM of found.tracks[T],
+ * and of all iterations; columns of a table, and their cells (ITEM NULL: not known). */
+void plumb_iters_counters_item(const struct plumb_iters *iters, uint32_t t,
+                               const struct plumb_iteration *item, struct plumb_json *json);
+void plumb_iters_counters_json(const struct plumb_iters *iters, uint32_t t,
+                               const struct plumb_iteration_level *level, struct plumb_json *json);
+void plumb_iters_counters_columns(const struct plumb_iters *iters, struct plumb_answer *answer);
+void plumb_iters_counters_cells(const struct plumb_iters *iters, uint32_t t,
+                                const struct plumb_iteration *item, struct plumb_answer *answer);
 /* What marks say of the iterations. */
 void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 /* The key "host"; null if there is GPU work. Negative: no memory. */

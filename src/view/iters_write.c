@@ -45,6 +45,7 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, const struc
 	plumb_json_key_bool(json, "outlier", item->outlier);
 	if (level->outermost)
 		plumb_iters_filled_item(iters, level->t, i, json);
+	plumb_iters_counters_item(iters, level->t, item, json);
 	plumb_json_end(json);
 }
 
@@ -80,6 +81,7 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, const st
 	plumb_json_key_number(json, "ops_slope", level->ops_slope);
 	if (of->outermost)
 		plumb_iters_filled_json(iters, of->t, json);
+	plumb_iters_counters_json(iters, of->t, level, json);
 	plumb_json_end(json);
 }
 
@@ -293,6 +295,7 @@ add_item(const struct plumb_iters *iters, uint32_t t, uint32_t loop, uint32_t de
 
 	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
 		plumb_answer_integer(answer, cells[c]);
+	plumb_iters_counters_cells(iters, t, item, answer);
 }
 
 /* Of one loop, if the query says which. */
@@ -311,8 +314,9 @@ add_loop(const struct plumb_iters *iters, uint32_t t, uint32_t o, struct plumb_a
 
 /* A step of the host: of the last one it is not known when it ends. */
 static void
-add_host_step(const struct plumb_host_steps *host, uint32_t i, struct plumb_answer *answer)
+add_host_step(const struct plumb_iters *iters, uint32_t i, struct plumb_answer *answer)
 {
+	const struct plumb_host_steps *host = &iters->host;
 	int64_t ns = plumb_iters_host_duration(host, i);
 
 	plumb_answer_integer(answer, host->track);
@@ -323,6 +327,7 @@ add_host_step(const struct plumb_host_steps *host, uint32_t i, struct plumb_answ
 	plumb_answer_integer(answer, ns);
 	for (int c = 6; c < 18; c++)
 		plumb_answer_integer(answer, PLUMB_UNKNOWN);
+	plumb_iters_counters_cells(iters, 0, NULL, answer);
 }
 
 static int
@@ -343,8 +348,9 @@ make_answer(const struct plumb_iters *iters, struct plumb_answer *answer, struct
 	for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
 		plumb_answer_column(answer, columns[c].name, columns[c].unit,
 		                    PLUMB_SOURCE_IS_MEASURED);
+	plumb_iters_counters_columns(iters, answer);
 	for (uint32_t i = 0; plumb_iters_host_shown(iters) && i < iters->host.starts; i++)
-		add_host_step(&iters->host, i, answer);
+		add_host_step(iters, i, answer);
 	for (uint32_t t = 0; t < iters->found.count; t++) {
 		const struct plumb_iteration_track *track = &iters->found.tracks[t];
 

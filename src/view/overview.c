@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/counter_series.h"
 #include "view/cost.h"
 #include "view/findings.h"
 #include "view/gpu_shares.h"
@@ -283,6 +284,33 @@ write_ranks(struct plumb_json *json, const struct plumb_profile *p)
 	plumb_json_end(json);
 }
 
+/* Hardware counters over time, if there are any. */
+static void
+write_counters(struct plumb_json *json, const struct plumb_profile *p, uint32_t device)
+{
+	struct plumb_counter_series series;
+
+	if (!p->counter_series_count)
+		return;
+	plumb_json_key_array(json, "counters");
+	for (uint32_t at = 0; plumb_counter_series_next(p, &at, &series);) {
+		struct plumb_counter_summary all = plumb_counter_series_summary(&series);
+
+		if (series.device != device)
+			continue;
+		plumb_json_object(json);
+		plumb_json_key_text(json, "name", series.name);
+		plumb_json_key_text(json, "unit", series.unit);
+		plumb_json_key_number(json, "mean", all.mean);
+		plumb_json_key_number(json, "min", all.min);
+		plumb_json_key_number(json, "max", all.max);
+		plumb_json_key_quantity(json, "samples", all.samples);
+		plumb_json_key_quantity(json, "sampled_ns", all.sampled_ns);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
 static void
 write_devices(struct plumb_json *json, const struct plumb_profile *p)
 {
@@ -306,6 +334,7 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_key_quantity(json, "late", d->late);
 		write_device_processes(json, p, i);
 		plumb_json_key_quantity(json, "contended_ns", d->contended_ns);
+		write_counters(json, p, i);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);

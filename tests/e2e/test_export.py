@@ -369,6 +369,23 @@ def test_perfetto_has_memory(samples, tmp_path, with_spans):
         name: "python3" if "CPU" in name else "GPU 0 NVIDIA H200" for name in MEMORY}
 
 
+def test_perfetto_has_hardware_counters_over_time(samples, tmp_path):
+    path = tmp_path / "counters.plumb"
+    path.write_bytes((samples / "trace.plumb").read_bytes())
+    bins = [(0, 0, "sm_active", "ppm", 1500, 1000, 1, 1000, 0, 250000, 500000), (0, 0, "sm_active", "ppm", 3500, 1000, 1, 1000, 0, 5e5, 5e5),
+            (0, 0, "dram_read_bytes", "byte/s", 1500, 1000, 1, 1000, 1e12, 2e12, 3e12), (0, 0, "x__y.avg", None, 1500, 1000, 1, 10, 1, 1, 1)]
+    with sqlite3.connect(path) as file:
+        for number, row in enumerate(bins):
+            file.execute("INSERT INTO counter_series (id, device, process, metric, unit, start_ns, width_ns, samples, sampled_ns, min, mean, max) "
+                         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row))
+    trace = perfetto(export(path, tmp_path / "out.pftrace"))
+    named = trace["named"]
+    found = {named[int(uuid)]["name"]: (values, named[named[int(uuid)]["parent"]]["name"]) for uuid, values in trace["counters"].items()}
+    gpu = "GPU 0 NVIDIA H200"
+    assert {name: found[name] for name in ("sm_active", "dram_read_bytes", "x__y.avg")} == {
+        "sm_active": ([[1500, 25], [3500, 50]], gpu), "dram_read_bytes": ([[1500, 2e12]], gpu), "x__y.avg": ([[1500, 1]], gpu)}
+
+
 def test_chrome_has_memory(samples, tmp_path):
     out = export(with_memory(samples / "trace.plumb", tmp_path / "memory.plumb"), tmp_path / "out.trace.json")
     made = json.loads(out.read_text())

@@ -37,6 +37,7 @@ struct image {
 	const char *functions[RANGES];
 };
 struct host {
+	uint32_t type;
 	size_t count;
 	char names[64][128];
 };
@@ -98,10 +99,12 @@ EXPORTED(ProfilerGetCounterAvailability, plumb_profiler_availability)
 EXPORTED(ProfilerHostInitialize, plumb_host_begin)
 {
 	CHECK(p, host);
-	if (p->type != PLUMB_COUNTING_RANGES || !p->chip || strcmp(p->chip, "GH100") ||
+	if (p->type > PLUMB_COUNTING_SAMPLES || !p->chip || strcmp(p->chip, "GH100") ||
 	    (p->availability && memcmp(p->availability, "0123456789abcdef", 16)))
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	p->host = calloc(1, sizeof(struct host));
+	struct host *host = calloc(1, sizeof *host);
+	host->type = p->type;
+	p->host = host;
 	return CUPTI_SUCCESS;
 }
 
@@ -117,7 +120,7 @@ EXPORTED(ProfilerHostDeinitialize, plumb_host_end)
 static int
 is_known(const char *name)
 {
-	static const char *const units[] = { "dram__", "sm__", "smsp__", "lts__" };
+	static const char *const units[] = { "dram__", "dramc__", "sm__", "smsp__", "lts__" };
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		if (!strncmp(name, units[i], strlen(units[i])))
 			return strchr(name, '.') &&
@@ -155,20 +158,28 @@ EXPORTED(ProfilerHostGetConfigImage, plumb_host_config)
 {
 	CHECK(p, config);
 	struct host *host = p->host;
-	uint64_t words[2] = { MAGIC, (host->count + A_PASS - 1) / A_PASS };
+	size_t a_pass =
+		host->type == PLUMB_COUNTING_SAMPLES ? (size_t)mock_get("series_pass") : A_PASS;
+	uint64_t words[2] = { MAGIC, (host->count + a_pass - 1) / a_pass };
 	if (p->bytes < sizeof words)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	memcpy(p->config, words, sizeof words);
 	return CUPTI_SUCCESS;
 }
 
+uint64_t
+mock_passes_of(const uint8_t *config)
+{
+	uint64_t words[2];
+	memcpy(words, config, sizeof words);
+	return words[0] == MAGIC ? words[1] : 0;
+}
+
 EXPORTED(ProfilerHostGetNumOfPasses, plumb_host_passes)
 {
 	CHECK(p, passes);
-	uint64_t words[2];
-	memcpy(words, p->config, sizeof words);
-	p->passes = words[1];
-	return words[0] == MAGIC ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+	p->passes = mock_passes_of(p->config);
+	return p->passes ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 static double
@@ -186,6 +197,10 @@ EXPORTED(ProfilerHostEvaluateToGpuValues, plumb_host_evaluate)
 {
 	CHECK(p, values);
 	const struct image *image = (const void *)p->image;
+	for (size_t i = 0; i < p->count && mock_is_series(p->image); i++)
+		p->values[i] = mock_series_value(p->image, p->range, p->names[i]);
+	if (mock_is_series(p->image))
+		return CUPTI_SUCCESS;
 	if (image->magic != MAGIC || p->bytes < sizeof *image || p->range >= image->count)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	for (size_t i = 0; i < p->count; i++) {

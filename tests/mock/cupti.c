@@ -517,6 +517,7 @@ on_work(const struct mock_work *work)
 	mock_pc_work(work);
 #if CUDA_VERSION >= 12080
 	mock_count_work(work);
+	mock_series_work(work);
 #endif
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;

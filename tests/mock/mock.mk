@@ -20,9 +20,9 @@ MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
 KINDS += mock
 COMMAND_mock = $(CC) $(MOCK_WARN) $(BUILD_CACHE)
-MOCK_COUNTERS_12.8 := tests/mock/counters.c # the range profiler came with 12.8
+MOCK_COUNTERS_12.8 := tests/mock/counters.c tests/mock/series.c # they came with 12.8
 MOCK_COUNTERS_13.0 := $(MOCK_COUNTERS_12.8)
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c memory.c scenario.c cupti.c pcsampling.c counters.c pcsampling.h unused.c extra.c program.c mock.h driver.h tool.h mock.mk) src/collect/gpu/cuda/counters_api.h $(BUILD)/commands/mock
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c memory.c scenario.c cupti.c pcsampling.c counters.c series.c pcsampling.h unused.c extra.c program.c mock.h driver.h tool.h mock.mk) src/collect/gpu/cuda/counters_api.h $(BUILD)/commands/mock
 
 MOCK_NCCL := $(BUILD)/mock/libnccl-standin.so $(foreach v,3 4 5 6,$(BUILD)/mock/libnccl-profiler-other$(v).so)
 mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so $(MOCK_NCCL)

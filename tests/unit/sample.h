@@ -160,6 +160,13 @@ sample_memory(struct plumb_builder *b, struct sample_ids *ids)
 			b, &(struct plumb_memory_series_bin){
 				   ids->memory, 2000 + i * 500, 500, 1000 * i, 1500 * (i + 1), 3000,
 				   i ? 8192 : PLUMB_UNKNOWN, i ? 4096 : PLUMB_UNKNOWN });
+	for (int i = 0; i < 3; i++)
+		plumb_builder_counter_series(
+			b, &(struct plumb_counter_series_bin){
+				   ids->device, ids->process,
+				   plumb_builder_text(b, i < 2 ? "dram_read_bytes" : "x__y.sum"),
+				   i < 2 ? plumb_builder_text(b, "byte/s") : PLUMB_NONE,
+				   2000 + i * 500, 500, i + 1, 100 * (i + 1), 0.5, 1.5 + i, 1e12 });
 }
 
 static inline void

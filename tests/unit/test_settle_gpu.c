@@ -3,6 +3,8 @@
  * collectives. */
 #include "settle_regions.h"
 
+#include <math.h>
+
 /* A process with one device of UUID, whose totals begin at START with COUNT pieces. */
 static void
 gpu_region(int folder, const char *name, uint32_t pid, int rank, uint8_t uuid, uint64_t start,
@@ -175,6 +177,58 @@ test_work_ring(void **state)
 	done();
 }
 
+/* A series of the device D whose bin 3 has two samples of 2 ms in all, with a mean of 5. */
+static struct plumb_record_counter_series *
+counter_series(plumb_id d, const char *name)
+{
+	plumb_id name_id = text(name), unit = text("byte/s");
+	struct plumb_record_counter_series *series = RECORD(COUNTER_SERIES, counter_series);
+	series->device = d;
+	series->name = name_id;
+	series->unit = unit;
+	series->start = EPOCH;
+	series->width = 1000000;
+	series->bins[3] = (struct plumb_counter_bin){
+		.sum = 1e7, .ns = 2000000, .least = 4, .most = 6, .samples = 2
+	};
+	return series;
+}
+
+static void
+test_counter_series(void **state)
+{
+	(void)state;
+	begin(0, "1");
+	process(1, 0);
+	plumb_id d = device(0, 1), s = stream(d, 7);
+	clock_at(d, 100 * SECOND, EPOCH);
+	clock_at(d, 101 * SECOND, EPOCH + SECOND);
+	value(node(0, PLUMB_FRAME_KERNEL, "k"), s, PLUMB_METRIC_GPU_TIME, 10, 20);
+	counter_series(d, "good");
+	counter_series(d, "torn")->sequence = 1;
+	counter_series(d, "empty")->width = 0;
+	counter_series(d, "above")->bins[3].sum = 1.3e7;
+	counter_series(d, "below")->bins[3].sum = 0.7e7;
+	counter_series(d, "timeless")->bins[3].ns = 0;
+	counter_series(d, "unknown")->bins[3].most = (float)NAN;
+	counter_series(d, "wide")->width = 1ull << 60;
+	counter_series(s, "a stream's");
+	end();
+	assert_int_equal(settle(1), 0);
+	assert_int_equal(profile.counter_series_count, 1);
+	const struct plumb_counter_series_bin *bin = &profile.counter_series[0];
+	assert_string_equal(plumb_text(&profile, bin->metric), "good");
+	assert_string_equal(plumb_text(&profile, bin->unit), "byte/s");
+	assert_true(bin->device == 0 && bin->process == 0);
+	assert_int_equal(bin->start_ns, 100 * SECOND + 3000000);
+	assert_int_equal(bin->width_ns, 1000000);
+	assert_true(bin->samples == 2 && bin->sampled_ns == 2000000);
+	assert_true(bin->min == 4 && bin->mean == 5 && bin->max == 6);
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_TORN), 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED), 6);
+	done();
+}
+
 static void
 test_clock_outlier(void **state)
 {
@@ -312,7 +366,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_devices_join), T(test_busy_not_exact), T(test_torn_total),
 		T(test_work_ring),    T(test_clock_outlier),  T(test_no_clock),
-		T(test_collectives),  T(test_ends),
+		T(test_collectives),  T(test_ends),           T(test_counter_series),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,16 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		assert_memory_equal(&m->start_ns, &b->memory_series[i].start_ns,
 		                    7 * sizeof m->start_ns);
 	}
+	assert_int_equal(a->counter_series_count, b->counter_series_count);
+	for (uint32_t i = 0; i < a->counter_series_count; i++) {
+		const struct plumb_counter_series_bin *m = &a->counter_series[i];
+		const struct plumb_counter_series_bin *n = &b->counter_series[i];
+		assert_true(m->device == n->device && m->process == n->process);
+		same_text(a, m->metric, b, n->metric);
+		same_text(a, m->unit, b, n->unit);
+		assert_memory_equal(&m->start_ns, &n->start_ns, 4 * sizeof m->start_ns);
+		assert_true(m->min == n->min && m->mean == n->mean && m->max == n->max);
+	}
 	assert_int_equal(a->memory_count, b->memory_count);
 	for (uint32_t i = 0; i < a->memory_count; i++) {
 		const struct plumb_memory *m = &a->memory[i], *n = &b->memory[i];

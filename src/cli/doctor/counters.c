@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plumb doctor --counters`: which hardware counters the first GPU has, and in how many passes each
- * comes. CUPTI says so without a context; whether one may read them, gpu.counters tells. */
+/* `plumb doctor --counters`: which hardware counters the first GPU has, in how many passes each
+ * comes, and which can be sampled over time. CUPTI says so without a context; whether one may read
+ * them, gpu.counters tells. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "collect/gpu/cuda/counters_api.h"
 
 #define SECONDS 60
+#define SERIES "series"
 
 /* The metrics of EXPRESSION beside the COUNT of NAMES; returns how many there are then. */
 static size_t
@@ -25,17 +27,18 @@ add_names(const char *expression, char **names, size_t count)
 
 #define X(name, params, last) int (*name)(struct params *);
 struct functions {
-	PLUMB_COUNTING_FUNCTIONS(X)
+	PLUMB_HOST_FUNCTIONS(X)
 };
 #undef X
 
-/* How many passes NAMES need on CHIP; 0: some metric is not there. */
+/* How many passes NAMES need on CHIP with a profiler of TYPE; 0: some metric is not there. */
 static size_t
-count_passes(const struct functions *cupti, const char *chip, char **names, size_t count)
+count_passes(const struct functions *cupti, uint32_t type, const char *chip, char **names,
+             size_t count)
 {
 	struct plumb_host_begin begin = {
 		.size = PLUMB_PARAMS_SIZE(struct plumb_host_begin, host),
-		.type = PLUMB_COUNTING_RANGES,
+		.type = type,
 		.chip = chip,
 	};
 	int result = cupti->ProfilerHostInitialize(&begin);
@@ -81,6 +84,32 @@ count_passes(const struct functions *cupti, const char *chip, char **names, size
 	return known ? passes.passes : 0;
 }
 
+/* Prints those of --counters-series that fit into one pass, as the collector chooses them. */
+static void
+print_series(const struct functions *cupti, void *library, const char *chip,
+             enum plumb_counter_family family)
+{
+	char *names[PLUMB_COUNTERS_TERMS_MOST];
+	size_t count = 0, found = 0;
+#define X(name, params, last) found += dlsym(library, "cupti" #name) != NULL;
+	PLUMB_SAMPLING_FUNCTIONS(X)
+#undef X
+	for (unsigned place = 1; found && place <= PLUMB_SERIES_MOST; place++)
+		for (const struct plumb_counter *c = plumb_counters; c->name; c++) {
+			const char *ways[] = { c->expressions[family], c->otherwise };
+			for (int i = 0; c->sampled == place && i < 2 && ways[i]; i++) {
+				size_t with = add_names(ways[i], names, count);
+				if (count_passes(cupti, PLUMB_COUNTING_SAMPLES, chip, names,
+				                 with) != 1)
+					continue;
+				printf("%s%s", count ? ", " : SERIES "=", c->name);
+				count = with;
+				break;
+			}
+		}
+	printf(count ? "\n" : "");
+}
+
 /* In a child: prints the chip, and the passes of each counter and of all of them. */
 static int
 ask_counters(void *data)
@@ -108,7 +137,7 @@ ask_counters(void *data)
 		       "; it takes that of CUDA 12.8 or newer\n");                                 \
 		return 3;                                                                          \
 	}
-	PLUMB_COUNTING_FUNCTIONS(X)
+	PLUMB_HOST_FUNCTIONS(X)
 #undef X
 	struct plumb_profiler_begin begin = {
 		.size = PLUMB_PARAMS_SIZE(struct plumb_profiler_begin, priv),
@@ -131,14 +160,17 @@ ask_counters(void *data)
 	     c->name && family < PLUMB_COUNTER_FAMILIES; c++) {
 		char *names[PLUMB_COUNTERS_TERMS_MOST];
 		size_t own = add_names(c->expressions[family], names, 0);
-		size_t passes = count_passes(&cupti, chip.name, names, own);
+		size_t passes = count_passes(&cupti, PLUMB_COUNTING_RANGES, chip.name, names, own);
 		printf("%s=%zu\n", c->name, passes);
 		fflush(stdout); /* should the next call crash */
 		if (passes && c->roofline)
 			count = add_names(c->expressions[family], all, count);
 	}
 	printf(PLUMB_COUNTERS_ROOFLINE "=%zu\n",
-	       count ? count_passes(&cupti, chip.name, all, count) : 0);
+	       count ? count_passes(&cupti, PLUMB_COUNTING_RANGES, chip.name, all, count) : 0);
+	fflush(stdout);
+	if (family < PLUMB_COUNTER_FAMILIES)
+		print_series(&cupti, library, chip.name, family);
 	return 0;
 }
 
@@ -177,6 +209,16 @@ plumb_doctor_counters(struct plumb_checks *checks)
 		         chip);
 	for (const struct plumb_counter *c = plumb_counters; c->name; c++)
 		add_row(checks, probe, c->name, c->what, why);
-	add_row(checks, probe, PLUMB_COUNTERS_ROOFLINE, "all of these, plumb run --counters", why);
+	add_row(checks, probe, PLUMB_COUNTERS_ROOFLINE, "those of plumb run --counters together",
+	        why);
+	char sampled[300];
+	if (plumb_probe_value(probe->output, SERIES, sampled, sizeof sampled)) {
+		plumb_check_add(checks, SERIES, PLUMB_CHECK_YES,
+		                "over time, plumb run --counters-series: %s", sampled);
+	} else {
+		plumb_check_add(checks, SERIES, PLUMB_CHECK_NO,
+		                "over time, plumb run --counters-series");
+		plumb_check_why(checks, "%s", why);
+	}
 	free(probe);
 }

@@ -292,6 +292,8 @@ print_level(const struct plumb_iters *iters, uint32_t t, const struct plumb_iter
 	plumb_iters_stat_print(out, "duration", &level->duration, "ns");
 	plumb_iters_stat_print(out, "interval", &level->interval, "ns");
 	plumb_iters_stat_print(out, "kernel gap", &level->op_gap, "ns");
+	if (whole && !depth)
+		plumb_iters_counters_print(iters, t, out);
 	if (plumb_iterations_slow_down(level))
 		fprintf(out, "    each iteration takes %s ± %s longer than the one before\n",
 		        plumb_format_time(slope, llround(level->slope_ns)),

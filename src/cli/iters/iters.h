@@ -25,6 +25,8 @@ plumb_iters_outside_print(const struct plumb_iters *iters,
 void plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+/* Its hardware counters over time, by iteration. */
+void plumb_iters_counters_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 /* Ranks side by side, if there are several. */
 void plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out);
 /* The critical path of a main track: that of its median iteration, or of the whole profile if the

@@ -55,8 +55,10 @@ list_near(const char *name, size_t length, char *text, size_t size)
 		}
 }
 
-int
-plumb_run_counters_check(const char *list, struct plumb_error *error)
+/* Is LIST one of counters, or WORD, which stands for several of them? At most MOST, of OPTION. */
+static int
+check_list(const char *list, const char *option, const char *word, unsigned most,
+           struct plumb_error *error)
 {
 	const char *name;
 	char near[400];
@@ -64,25 +66,28 @@ plumb_run_counters_check(const char *list, struct plumb_error *error)
 	unsigned count = 0;
 	for (const char *at = list; plumb_counter_listed(&at, &name, &length); count++) {
 		if (!length)
-			return plumb_fail(error, PLUMB_EUSAGE,
-			                  "--counters has an empty name in \"%s\"", list);
-		if ((length == strlen(PLUMB_COUNTERS_ROOFLINE) &&
-		     !memcmp(name, PLUMB_COUNTERS_ROOFLINE, length)) ||
+			return plumb_fail(error, PLUMB_EUSAGE, "--%s has an empty name in \"%s\"",
+			                  option, list);
+		if ((length == strlen(word) && !memcmp(name, word, length)) ||
 		    plumb_counter_find(name, length) || plumb_counter_is_foreign(name, length))
 			continue;
 		list_near(name, length, near, sizeof near);
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "--counters does not know \"%.*s\"; near: %s. It also takes "
-		                  "roofline, and metrics of Nsight Compute's such as "
-		                  "dram__bytes_read.sum",
-		                  (int)length, name, near);
+		                  "--%s does not know \"%.*s\"; near: %s. It also takes %s, and "
+		                  "metrics of Nsight Compute's such as dram__bytes_read.sum",
+		                  option, (int)length, name, near, word);
 	}
-	if (count > PLUMB_COUNTERS_MOST)
-		return plumb_fail(error, PLUMB_EUSAGE, "--counters takes at most %u names",
-		                  PLUMB_COUNTERS_MOST);
+	if (count > most)
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes at most %u names", option, most);
 	return strlen(list) >= PLUMB_RUN_COUNTERS_BYTES
-	               ? plumb_fail(error, PLUMB_EUSAGE, "--counters is too long")
+	               ? plumb_fail(error, PLUMB_EUSAGE, "--%s is too long", option)
 	               : 0;
+}
+
+int
+plumb_run_counters_check(const char *list, struct plumb_error *error)
+{
+	return check_list(list, "counters", PLUMB_COUNTERS_ROOFLINE, PLUMB_COUNTERS_MOST, error);
 }
 
 /* ---- the kernels ---- */
@@ -226,4 +231,38 @@ plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_opti
 	return kernels ? read_kernels(kernels, options->counters_kernels,
 	                              sizeof options->counters_kernels, error)
 	               : 0;
+}
+
+int
+plumb_run_series_read(const struct plumb_options *given, struct plumb_run_options *options,
+                      struct plumb_error *error)
+{
+	int64_t every = plumb_options_number(given, "counters-every");
+	options->counters_series = plumb_options_text(given, "counters-series");
+	if (!options->counters_series)
+		return plumb_options_given(given, "counters-every")
+		               ? plumb_fail(error, PLUMB_EUSAGE,
+		                            "--counters-every says how often --counters-series "
+		                            "samples; add --counters-series")
+		               : 0;
+	int code = check_list(options->counters_series, "counters-series", PLUMB_SERIES_DEFAULT,
+	                      PLUMB_SERIES_MOST, error);
+	if (code)
+		return code;
+	if (every < PLUMB_SERIES_US_LEAST || every > PLUMB_SERIES_US_MOST)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--counters-every takes %u to %u microseconds",
+		                  PLUMB_SERIES_US_LEAST, PLUMB_SERIES_US_MOST);
+	options->counters_every = (unsigned)every;
+	if (options->gpu != PLUMB_GPU_ACTIVITY)
+		return plumb_fail(
+			error, PLUMB_EUSAGE,
+			"--counters-series needs records of GPU work; leave out --no-gpu, "
+			"--gpu and --traffic=full");
+	if (options->counters || options->stalls)
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--counters-series contradicts --%s: both need the GPU's "
+		                  "counters; make two recordings",
+		                  options->counters ? "counters" : "stalls");
+	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/counters.h"
 #include "base/words.h"
 #include "cli/finish.h"
 #include "collect/collector.h"
@@ -117,6 +118,21 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .fallback = "3",
 	  .help = "with --counters: count only as many launches as let the program take at most N "
 	          "times as long. 0: no limit" },
+	{ .name = "counters-series",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "LIST",
+	  .bare = PLUMB_SERIES_DEFAULT,
+	  .help = "sample hardware counters of whole GPUs while the program runs, without running "
+	          "anything again: default (multiprocessors and tensor cores at work, bytes of GPU "
+	          "memory per second, occupancy, issue, L2 hits), or names as --counters takes "
+	          "them. What does not fit into one pass is left out, from the end of the list. "
+	          "Needs CUDA 12.8 and permission to read the GPU's counters" },
+	{ .name = "counters-every",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "US",
+	  .fallback = PLUMB_SERIES_US_TEXT,
+	  .help = "with --counters-series: take a sample every US microseconds, from 100 to "
+	          "1000000" },
 	{ .name = "traffic",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW",
@@ -527,6 +543,8 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	if (!code)
 		code = plumb_run_counters_read(given, options, error);
 	if (!code)
+		code = plumb_run_series_read(given, options, error);
+	if (!code)
 		code = check_ranges(given, options, error);
 	if (!code)
 		code = plumb_run_tools_read(given, options, error);
@@ -571,7 +589,7 @@ set_traffic(char ***next, const struct plumb_run_options *options)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 26 };
+	enum { MOST = 28 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -590,6 +608,9 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	     set_variable(&next, PLUMB_ENV_COUNTERS_LAUNCHES "=%u", options->counters_launches)) &&
 	    (!options->counters ||
 	     set_variable(&next, PLUMB_ENV_COUNTERS_COST "=%u", options->counters_cost)) &&
+	    (!options->counters_series ||
+	     (set_variable(&next, PLUMB_ENV_COUNTERS_SERIES "=%s", options->counters_series) &&
+	      set_variable(&next, PLUMB_ENV_COUNTERS_EVERY "=%u", options->counters_every))) &&
 	    (!options->traffic || set_traffic(&next, options)) &&
 	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&

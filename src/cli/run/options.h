@@ -48,6 +48,8 @@ struct plumb_run_options {
 	char counters_kernels[4608];       /* hashes of their names; "" all */
 	unsigned counters_launches;        /* 0: the default */
 	unsigned counters_cost;            /* how many times as long the run may take; 0: any */
+	const char *counters_series;       /* NULL: none */
+	unsigned counters_every;           /* µs */
 	const char *user_code;             /* NULL: the default rule */
 };
 
@@ -65,6 +67,10 @@ int plumb_run_tools_read(const struct plumb_options *given, struct plumb_run_opt
  * --traffic. */
 int plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_options *options,
                             struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The same for --counters-series, after that. */
+int plumb_run_series_read(const struct plumb_options *given, struct plumb_run_options *options,
+                          struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Its parts: --counters-launches; is LIST one of counters; the MOST kernels of PROFILE that took
  * most GPU time, the longest first, as strings (malloced; NULL: no memory); and what

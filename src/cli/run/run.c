@@ -189,7 +189,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 		{ options->gpu == PLUMB_GPU_ACTIVITY, "GPU work" },
 		{ options->gpu == PLUMB_GPU_TRAFFIC, "GPU launches without times" },
 		{ options->stalls, "stalls" },
-		{ options->counters, "hardware counters" },
+		{ options->counters || options->counters_series, "hardware counters" },
 		{ options->traffic, "traffic" },
 	};
 	size_t used = 0, last = 0;

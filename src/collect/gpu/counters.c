@@ -109,19 +109,17 @@ metric_of(struct plumb_gpu_counters_plan *plan, const char *name, size_t length)
 	return (int)plan->metrics++;
 }
 
-static void
-add_counter(struct plumb_gpu_counters_plan *plan, const char *name, size_t length, const char *unit,
-            const char *expression)
+bool
+plumb_gpu_counters_plan_add(struct plumb_gpu_counters_plan *plan, const char *name, size_t length,
+                            const char *unit, const char *expression)
 {
 	struct plumb_counter_term term;
 	unsigned number = plan->counters;
-	if (number == PLUMB_COUNTERS_MOST || length >= sizeof plan->each->name) {
-		leave_out(name, length);
-		return;
-	}
+	if (number == PLUMB_COUNTERS_MOST || length >= sizeof plan->each->name)
+		return false;
 	for (unsigned i = 0; i < number; i++)
 		if (!strncmp(plan->each[i].name, name, length) && !plan->each[i].name[length])
-			return; /* asked for twice */
+			return true; /* asked for twice */
 	memcpy(plan->each[number].name, name, length);
 	plan->each[number].unit = unit;
 	plan->counters++;
@@ -129,13 +127,21 @@ add_counter(struct plumb_gpu_counters_plan *plan, const char *name, size_t lengt
 		int metric = metric_of(plan, term.name, term.length);
 		if (metric < 0 || plan->terms == PLUMB_COUNTERS_TERMS_MOST) {
 			plan->each[number].dropped = true;
-			leave_out(name, length);
-			return;
+			return false;
 		}
 		plan->term[plan->terms].counter = number;
 		plan->term[plan->terms].metric = (unsigned)metric;
 		plan->term[plan->terms++].factor = term.factor;
 	}
+	return true;
+}
+
+static void
+add_counter(struct plumb_gpu_counters_plan *plan, const char *name, size_t length, const char *unit,
+            const char *expression)
+{
+	if (!plumb_gpu_counters_plan_add(plan, name, length, unit, expression))
+		leave_out(name, length);
 }
 
 static void

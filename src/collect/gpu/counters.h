@@ -43,15 +43,8 @@
  * that decide, it cannot be repeated at all), launches on several GPUs at once, kernels of NCCL
  * that wait for other ranks.
  *
- * Sampling of the whole run without replay (CUPTI's PM sampling) is not here. It needs
- *   - an object for each device, not context (cuptiPmSamplingEnable), a period and a hardware
- *     buffer, and a plan of one pass: cuptiProfilerHostGetNumOfPasses must say 1, else the list is
- *     cut to what fits, by name;
- *   - the reading thread, which calls cuptiPmSamplingDecodeData at each flush, and evaluates each
- *     sample with its two time stamps, which are of the GPU's clock (gpu/clocks.c maps them);
- *   - a record for a series of a device: PLUMB_RECORD_SERIES has bins of equal width, in which the
- *     mean of each metric would stand beside busy_ns, so that iterations can cut it;
- *   - never together with samples of stalls or with these counters: they share the hardware.
+ * Samples of the whole run without replay are another thing (gpu/series.h), which makes its plans
+ * with plumb_gpu_counters_plan_add. Both need the same hardware: `plumb run` takes one of them.
  */
 #ifndef PLUMB_COLLECT_GPU_COUNTERS_H
 #define PLUMB_COLLECT_GPU_COUNTERS_H
@@ -87,6 +80,9 @@ bool plumb_gpu_counters_begin(void);
 /* Makes PLAN for CHIP, of what --counters asks. False: nothing is left, or no memory; the
  * environment tells (gpu.counters.off, gpu.counters.without). */
 bool plumb_gpu_counters_plan(struct plumb_gpu_counters_plan *plan, const char *chip);
+/* Adds one counter of LENGTH bytes of NAME to PLAN, which was zeroed or made. False: no room. */
+bool plumb_gpu_counters_plan_add(struct plumb_gpu_counters_plan *plan, const char *name,
+                                 size_t length, const char *unit, const char *expression);
 /* The chip has no metric NUMBER: counters that need it are left out. */
 void plumb_gpu_counters_drop(struct plumb_gpu_counters_plan *plan, unsigned number);
 /* Takes metrics out that no counter needs any more, before values are asked for. False: none are

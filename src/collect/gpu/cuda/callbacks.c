@@ -192,10 +192,12 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 	case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
 		plumb_cuda_stalls_prepare(resource->context);
 		plumb_cuda_counters_prepare(resource->context, false);
+		plumb_cuda_series_prepare(resource->context, false);
 		break;
 	case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
 		plumb_cuda_stalls_destroyed(resource->context);
 		plumb_cuda_counters_destroyed(resource->context);
+		plumb_cuda_series_destroyed(resource->context);
 		break;
 	default:
 		break;
@@ -272,6 +274,8 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	bool sampled = plumb_unlikely(plumb_cuda_stalls_wanted) && starts_kernels(kind);
 	if (plumb_unlikely(sampled && enter))
 		plumb_cuda_stalls_prepare(call->context);
+	if (plumb_unlikely(plumb_cuda_series_wanted) && enter && kind < PLUMB_CALL_SYNC)
+		plumb_cuda_series_prepare(call->context, true);
 	bool counted = plumb_unlikely(plumb_cuda_counters_wanted) && starts_kernels(kind);
 	if (plumb_unlikely(counted && enter))
 		plumb_cuda_counters_prepare(call->context, true);

@@ -25,7 +25,6 @@
  * kernels are on; it has no record itself; and CUPTI keeps one buffer of records for each launch
  * that is counted, until the end. So there are many small buffers (cuda.c), and a limit.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -35,20 +34,16 @@
 
 #include "collect/gpu/counters.h"
 #include "collect/gpu/cuda/claim.h"
-#include "collect/gpu/cuda/counters_api.h"
-#include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/cuda/host.h"
 #include "collect/recording.h"
 #include "collect/table.h"
 
-/* The header of the host's side in 13.0 wants C++: its layouts are checked by number. */
 #if __has_include(<cupti_range_profiler.h>)
 #include <cupti_range_profiler.h>
-#include <cupti_target.h>
 #define SAME(ours, last, theirs, member)                                                           \
 	_Static_assert(offsetof(struct ours, last) == offsetof(theirs, member) &&                  \
 	                       sizeof(((struct ours *)0)->last) == sizeof(((theirs *)0)->member),  \
 	               #ours "." #last)
-SAME(plumb_profiler_chip, name, CUpti_Device_GetChipName_Params, pChipName);
 SAME(plumb_profiler_availability, image, CUpti_Profiler_GetCounterAvailability_Params,
      pCounterAvailabilityImage);
 SAME(plumb_range_enable, profiler, CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
@@ -80,9 +75,10 @@ struct session {
 	struct plumb_cuda_claim claim; /* first */
 	_Atomic bool on, failed;
 	struct plumb_gpu_counters_plan plan;
-	void *host, *profiler;
-	uint8_t *config, *image;
-	size_t config_bytes, image_bytes;
+	struct plumb_cuda_host host;
+	void *profiler;
+	uint8_t *image;
+	size_t image_bytes;
 	bool stale; /* all ranges of the image were read */
 	unsigned ranges;
 	_Atomic unsigned waiting;                  /* ranges to read */
@@ -104,7 +100,7 @@ static _Atomic unsigned started;  /* launches */
 static _Atomic unsigned captures; /* streams that are being captured */
 
 #define X(name, params, last) static CUptiResult (*call_##name)(struct params *);
-PLUMB_COUNTING_FUNCTIONS(X)
+PLUMB_RANGE_FUNCTIONS(X)
 #undef X
 
 /* Each with its own type, so that a wrong one does not compile. */
@@ -114,7 +110,7 @@ PLUMB_COUNTING_FUNCTIONS(X)
 		given->size = PLUMB_PARAMS_SIZE(struct params, last);                              \
 		return call_##name(given);                                                         \
 	}
-PLUMB_COUNTING_FUNCTIONS(X)
+PLUMB_RANGE_FUNCTIONS(X)
 #undef X
 
 /* ---- refusals ---- */
@@ -123,16 +119,7 @@ static void
 refuse(const char *call, CUptiResult result)
 {
 	char text[400];
-	if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-	    result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES)
-		snprintf(text, sizeof text,
-		         "kernels are not counted: NVIDIA's driver lets only administrators read "
-		         "the GPU's counters (ERR_NVGPUCTRPERM); run as root (a container with "
-		         "--cap-add=SYS_ADMIN), or load the nvidia module with "
-		         "NVreg_RestrictProfilingToAdminUsers=0");
-	else
-		snprintf(text, sizeof text, "kernels are not counted: %s: %s", call,
-		         plumb_cupti_message(result));
+	plumb_cuda_host_why(text, sizeof text, "kernels are not counted", call, result);
 	plumb_gpu_counters_refuse(text);
 }
 
@@ -162,57 +149,20 @@ plan_metrics(struct session *session, const char *chip, const uint8_t *availabil
              const char **call)
 {
 	struct plumb_gpu_counters_plan *plan = &session->plan;
-	struct plumb_host_begin begin = {
-		.type = PLUMB_COUNTING_RANGES,
-		.chip = chip,
-		.availability = availability,
-	};
-	*call = "cuptiProfilerHostInitialize";
-	CUptiResult result = cupti_ProfilerHostInitialize(&begin);
+	CUptiResult result = plumb_cuda_host_begin(&session->host, PLUMB_COUNTING_RANGES, chip,
+	                                           availability, call);
 	if (result != CUPTI_SUCCESS)
 		return result;
-	session->host = begin.host;
 	*call = "no counter of --counters is known here";
 	plumb_gpu_counters_plan(plan, chip);
-	for (unsigned i = 0; i < plan->metrics; i++) {
-		struct plumb_host_metric ask = { .host = begin.host, .name = plan->names[i] };
-		if (cupti_ProfilerHostGetMetricProperties(&ask) != CUPTI_SUCCESS)
+	for (unsigned i = 0; i < plan->metrics; i++)
+		if (!plumb_cuda_host_knows(&session->host, plan->names[i]))
 			plumb_gpu_counters_drop(plan, i);
-	}
 	if (!plumb_gpu_counters_pack(plan))
 		return CUPTI_ERROR_INVALID_METRIC_NAME;
-	struct plumb_host_add add = {
-		.host = begin.host,
-		.names = (const char **)plan->names,
-		.count = plan->metrics,
-	};
-	*call = "cuptiProfilerHostConfigAddMetrics";
-	result = cupti_ProfilerHostConfigAddMetrics(&add);
-	if (result != CUPTI_SUCCESS)
-		return result;
-	struct plumb_host_config_size size = { .host = begin.host };
-	*call = "cuptiProfilerHostGetConfigImageSize";
-	result = cupti_ProfilerHostGetConfigImageSize(&size);
-	if (result != CUPTI_SUCCESS)
-		return result;
-	session->config_bytes = size.bytes;
-	session->config = calloc(1, size.bytes);
-	if (!session->config)
-		return CUPTI_ERROR_OUT_OF_MEMORY;
-	struct plumb_host_config config = {
-		.host = begin.host,
-		.bytes = size.bytes,
-		.config = session->config,
-	};
-	*call = "cuptiProfilerHostGetConfigImage";
-	result = cupti_ProfilerHostGetConfigImage(&config);
-	if (result != CUPTI_SUCCESS)
-		return result;
-	struct plumb_host_passes passes = { .bytes = size.bytes, .config = session->config };
-	*call = "cuptiProfilerHostGetNumOfPasses";
-	result = cupti_ProfilerHostGetNumOfPasses(&passes);
+	result = plumb_cuda_host_configure(&session->host, plan->names, plan->metrics, call);
 	if (result == CUPTI_SUCCESS)
-		plumb_gpu_counters_passes((unsigned)passes.passes);
+		plumb_gpu_counters_passes((unsigned)session->host.passes);
 	return result;
 }
 
@@ -230,8 +180,8 @@ renew_image(struct session *session)
 		return result;
 	struct plumb_range_config config = {
 		.profiler = session->profiler,
-		.config_bytes = session->config_bytes,
-		.config = session->config,
+		.config_bytes = session->host.config_bytes,
+		.config = session->host.config,
 		.image_bytes = session->image_bytes,
 		.image = session->image,
 		.range = PLUMB_COUNTING_AUTO_RANGE,
@@ -281,15 +231,11 @@ switch_off(struct session *session)
 		struct plumb_range_plain disable = { .profiler = session->profiler };
 		cupti_RangeProfilerDisable(&disable);
 	}
-	if (session->host) {
-		struct plumb_host_end end = { .host = session->host };
-		cupti_ProfilerHostDeinitialize(&end);
-	}
-	free(session->config);
+	plumb_cuda_host_end(&session->host);
 	free(session->image);
 	plumb_gpu_counters_plan_free(&session->plan);
-	session->profiler = session->host = NULL;
-	session->config = session->image = NULL;
+	session->profiler = NULL;
+	session->image = NULL;
 	session->ranges = 0;
 	atomic_store(&session->waiting, 0);
 }
@@ -298,32 +244,17 @@ switch_off(struct session *session)
 static void
 switch_on(struct session *session, bool launching)
 {
-	static _Atomic bool begun;
-	struct plumb_profiler_begin begin = { 0 };
-	struct plumb_profiler_chip chip = { 0 };
+	const char *call, *chip = NULL;
 	uint8_t *availability = NULL;
-	uint32_t device = 0;
-	const char *call = "cuptiProfilerInitialize";
-	CUptiResult result = CUPTI_SUCCESS;
-	if (!atomic_load(&begun))
-		result = cupti_ProfilerInitialize(&begin);
-	if (result == CUPTI_SUCCESS)
-		atomic_store(&begun, true);
-	if (result == CUPTI_SUCCESS && plumb_cupti.GetDeviceId) {
-		call = "cuptiGetDeviceId";
-		result = plumb_cupti.GetDeviceId(atomic_load(&session->claim.context), &device);
-	}
-	if (result == CUPTI_SUCCESS) {
-		call = "cuptiDeviceGetChipName";
-		chip.device = device;
-		result = cupti_DeviceGetChipName(&chip);
-	}
+	uint32_t device;
+	CUptiResult result =
+		plumb_cuda_host_chip(atomic_load(&session->claim.context), &device, &chip, &call);
 	if (result == CUPTI_SUCCESS) {
 		call = "cuptiProfilerGetCounterAvailability";
 		result = read_availability(atomic_load(&session->claim.context), &availability);
 	}
 	if (result == CUPTI_SUCCESS)
-		result = plan_metrics(session, chip.name, availability, &call);
+		result = plan_metrics(session, chip, availability, &call);
 	if (result == CUPTI_SUCCESS)
 		result = enable_ranges(session, &call);
 	free(availability);
@@ -366,20 +297,13 @@ read_ranges(struct session *session)
 	struct plumb_thread *thread =
 		count && plumb_recording() ? plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
 	for (unsigned i = 0; thread && i < count; i++) {
-		struct plumb_host_evaluate evaluate = {
-			.host = session->host,
-			.image = session->image,
-			.bytes = session->image_bytes,
-			.range = i,
-			.names = (const char **)session->plan.names,
-			.count = session->plan.metrics,
-			.values = values,
-		};
 		for (unsigned m = 0; m < session->plan.metrics; m++)
 			values[m] = NAN;
 		if (!session->launches[i].node)
 			continue;
-		if (cupti_ProfilerHostEvaluateToGpuValues(&evaluate) == CUPTI_SUCCESS)
+		if (plumb_cuda_host_evaluate(&session->host, session->image, session->image_bytes,
+		                             i, session->plan.names, session->plan.metrics,
+		                             values) == CUPTI_SUCCESS)
 			plumb_gpu_counters_add(thread, &session->plan, &session->launches[i],
 			                       values);
 		else
@@ -447,6 +371,12 @@ plumb_cuda_counters_captured(bool begins)
 	else
 		while (now && !atomic_compare_exchange_weak(&captures, &now, now - 1))
 			;
+}
+
+bool
+plumb_cuda_counters_capturing(void)
+{
+	return atomic_load(&captures);
 }
 
 /* On several GPUs, or a graph. */
@@ -575,34 +505,19 @@ plumb_cuda_counters_stop(uint32_t correlation)
 
 /* ---- the beginning, the end ---- */
 
-/* CUPTI looks for the library of its host's side by its bare name, and packages of Python have it
- * in CUPTI's folder, which nobody searches. Once loaded, it is found. */
-static void
-load_host_library(void)
-{
-	Dl_info info;
-	char path[4096];
-	if (!dladdr((void *)plumb_cupti.GetVersion, &info) || !info.dli_fname)
-		return;
-	const char *end = strrchr(info.dli_fname, '/');
-	if (end && snprintf(path, sizeof path, "%.*s/libnvperf_host.so",
-	                    (int)(end - info.dli_fname), info.dli_fname) < (int)sizeof path)
-		dlopen(path, RTLD_LAZY);
-}
-
 void
 plumb_cuda_counters_begin(void)
 {
 	plumb_cuda_counters_wanted = plumb_gpu_counters_begin();
 	if (!plumb_cuda_counters_wanted || sessions)
 		return;
-	const char *missing = NULL;
+	const char *missing = plumb_cuda_host_find();
 	char text[200];
 #define X(name, params, last)                                                                      \
 	call_##name = (CUptiResult(*)(struct params *))plumb_cupti_function("cupti" #name);        \
 	if (!call_##name && !missing)                                                              \
 		missing = "cupti" #name;
-	PLUMB_COUNTING_FUNCTIONS(X)
+	PLUMB_RANGE_FUNCTIONS(X)
 #undef X
 	if (missing) {
 		snprintf(text, sizeof text,
@@ -612,7 +527,6 @@ plumb_cuda_counters_begin(void)
 		plumb_gpu_counters_refuse(text);
 		return;
 	}
-	load_host_library();
 	sessions = plumb_map(CONTEXTS * sizeof *sessions, true);
 	if (!sessions)
 		plumb_gpu_counters_refuse("kernels are not counted: there is not enough memory");

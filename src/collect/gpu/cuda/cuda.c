@@ -9,6 +9,7 @@
 
 #include "collect/gpu/counters.h"
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/series.h"
 #include "collect/gpu/service.h"
 #include "collect/recording.h"
 #include "collect/wait.h"
@@ -131,6 +132,7 @@ tell_news(bool force, bool end)
 	plumb_slot_tell(thread, end);
 	plumb_cuda_stalls_tell(thread);
 	plumb_gpu_counters_tell(thread);
+	plumb_gpu_series_tell(thread);
 	plumb_gpu_clocks(plumb_cuda_activity, thread, force, read_clock);
 	plumb_cuda_facts(thread);
 	if (end)
@@ -152,6 +154,7 @@ serve_wishes(void)
 	drain_buffers();
 	plumb_cuda_stalls_fetch();
 	plumb_cuda_counters_fetch();
+	plumb_cuda_series_fetch(true);
 	tell_news(true, false);
 	atomic_store(&header->flush_done, now);
 }
@@ -165,9 +168,11 @@ tend_pause(void)
 		since = 0;
 		plumb_slot_pause(false);
 		plumb_cuda_stalls_pause(false);
+		plumb_cuda_series_pause(false);
 		return;
 	}
 	plumb_cuda_stalls_pause(true);
+	plumb_cuda_series_pause(true);
 	uint64_t now = plumb_clock_ns();
 	if (!since)
 		since = now;
@@ -217,6 +222,7 @@ serve_records(void *data)
 		plumb_slot_tend();
 		tend_pause();
 		plumb_cuda_counters_fetch(); /* an image is full, perhaps */
+		plumb_cuda_series_fetch(false);
 		uint64_t now = plumb_clock_ns();
 		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
 			flushed = now;
@@ -283,6 +289,7 @@ start_cuda(struct plumb_error *error)
 	atomic_store(&plumb_cuda_live, true);
 	plumb_cuda_stalls_begin();
 	plumb_cuda_counters_begin();
+	plumb_cuda_series_begin();
 	plumb_slot_pause(!plumb_control_is_on(plumb_control));
 	result = plumb_slot_take(error);
 	if (result)
@@ -337,6 +344,7 @@ renew_cuda(void)
 	plumb_slot_renew();
 	plumb_cuda_stalls_renew();
 	plumb_cuda_counters_renew();
+	plumb_cuda_series_renew();
 	plumb_cuda_copies_renew(false);
 	dropped = 0;
 	return true;
@@ -348,6 +356,7 @@ leave_forked(void)
 	plumb_service_forked(&service);
 	plumb_cuda_stalls_forked();
 	plumb_cuda_counters_forked();
+	plumb_cuda_series_forked();
 	plumb_cuda_copies_renew(true);
 	atomic_store(&plumb_cuda_live, false);
 }

@@ -50,6 +50,13 @@ gpu_of(struct plumb_thread *thread, uint32_t ordinal)
 	return device ? device->device : NULL;
 }
 
+plumb_id
+plumb_records_device(struct plumb_thread *thread, uint32_t ordinal)
+{
+	struct plumb_gpu_device *device = gpu_of(thread, ordinal);
+	return device ? plumb_gpu_device_id(device) : 0;
+}
+
 /* What the records of all kinds of work call alike. CUPTI leaves both times 0 when it could not
  * read them. */
 #define WHEN_AND_WHERE(record)                                                                     \

@@ -14,6 +14,8 @@
  *   modules.c      loaded modules → the line information of their kernels
  *   stalls.c       samples of program counters
  *   counters.c     hardware counters, by running launches again
+ *   series.c       hardware counters of whole GPUs over time, by PM sampling
+ *   host.c         the host's side of both
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
@@ -145,7 +147,7 @@ enum {
 	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
 	PLUMB_CALL_LOAD,   /* of code that lies in memory */
-	/* From here on they are of interest with --counters alone. */
+	/* From here on they are of interest with --counters and --counters-series alone. */
 	PLUMB_CALL_CAPTURE,
 	PLUMB_CALL_CAPTURE_END,
 };
@@ -240,8 +242,9 @@ void plumb_cuda_counters_begin(void);
 /* A context was made, or (LAUNCHING) is about to run a launch. */
 void plumb_cuda_counters_prepare(CUcontext context, bool launching);
 void plumb_cuda_counters_destroyed(CUcontext context);
-/* A stream is being captured, or no longer. */
+/* A stream is being captured, or no longer; is one? With --counters or --counters-series. */
 void plumb_cuda_counters_captured(bool begins);
+bool plumb_cuda_counters_capturing(void);
 /* The call ID at NODE launches a kernel or graph: will it be counted? */
 void plumb_cuda_counters_launch(struct plumb_thread *thread, CUpti_CallbackId id,
                                 const CUpti_CallbackData *info, plumb_id node);
@@ -254,6 +257,23 @@ void plumb_cuda_counters_fetch(void);
 void plumb_cuda_counters_slot(bool ours);
 void plumb_cuda_counters_renew(void);
 void plumb_cuda_counters_forked(void);
+
+/* ---- series.c ---- */
+
+extern bool plumb_cuda_series_wanted; /* --counters-series */
+/* Once CUPTI is known. */
+void plumb_cuda_series_begin(void);
+/* A context was made, or (LAUNCHING) is about to run a launch: its device is sampled from now
+ * on. */
+void plumb_cuda_series_prepare(CUcontext context, bool launching);
+void plumb_cuda_series_destroyed(CUcontext context);
+/* On the service thread. FORCE: though the last time was just now. */
+void plumb_cuda_series_fetch(bool force);
+void plumb_cuda_series_pause(bool pause);
+/* CUPTI's slot is ours, or no longer: then sampling has stopped when it returns. */
+void plumb_cuda_series_slot(bool ours);
+void plumb_cuda_series_renew(void);
+void plumb_cuda_series_forked(void);
 
 /* ---- buffers.c ---- */
 
@@ -287,6 +307,8 @@ void plumb_records_init(const struct plumb_cupti_layout *layout);
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
 void plumb_records_merge(struct plumb_thread *thread);
+/* The DEVICE record of device ORDINAL, made if there is none yet; 0: there is no room. */
+plumb_id plumb_records_device(struct plumb_thread *thread, uint32_t ordinal);
 /* Another recording: forgets devices. */
 void plumb_records_renew(void);
 

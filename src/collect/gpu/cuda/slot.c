@@ -316,14 +316,15 @@ plumb_slot_has_modules(void)
 	return atomic_load_explicit(&modules, memory_order_relaxed);
 }
 
-/* What stalls.c and counters.c have to know. */
+/* What stalls.c, counters.c and series.c have to know. */
 static void
 watch_contexts(void)
 {
 	static const CUpti_CallbackId events[] = { CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
 		                                   CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
 		                                   CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING };
-	bool wanted = plumb_cuda_stalls_wanted || plumb_cuda_counters_wanted;
+	bool wanted =
+		plumb_cuda_stalls_wanted || plumb_cuda_counters_wanted || plumb_cuda_series_wanted;
 	for (size_t i = 0; wanted && i < sizeof events / sizeof *events; i++)
 		plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE, events[i]);
 }
@@ -350,7 +351,8 @@ take_slot(struct plumb_error *error)
 	for (uint32_t id = 0; plumb_cuda_knobs.callbacks && id < PLUMB_CALLS_MAX; id++)
 		if (plumb_calls[id] &&
 		    (plumb_traffic_wanted || !plumb_call_is_of_traffic(plumb_calls[id])) &&
-		    (plumb_cuda_counters_wanted || plumb_calls[id] < PLUMB_CALL_CAPTURE))
+		    (plumb_cuda_counters_wanted || plumb_cuda_series_wanted ||
+		     plumb_calls[id] < PLUMB_CALL_CAPTURE))
 			plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_DRIVER_API, id);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
@@ -377,6 +379,7 @@ take_slot(struct plumb_error *error)
 	atomic_store(&owner, OURS);
 	plumb_cuda_stalls_slot(true);
 	plumb_cuda_counters_slot(true);
+	plumb_cuda_series_slot(true);
 	return 0;
 }
 
@@ -401,6 +404,7 @@ release_slot(enum owner next)
 	replays_end();
 	disable_kinds();
 	plumb_cupti.Unsubscribe(ours);
+	plumb_cuda_series_slot(false); /* the last: see there */
 	atomic_store(&owner, next);
 }
 
