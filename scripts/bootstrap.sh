@@ -135,8 +135,9 @@ look() {
 		;;
 	wheel) ! can_install || has npm || want npm "nodejs npm" ;; # without it, the wheel has no page
 	esac
-	# The wheel's binary has libdw, and what that needs, linked in; a test makes a wheel.
-	case $stage in test | wheel) want_headers bzlib.h:libbz2-dev zlib.h:zlib1g-dev ;; esac
+	# The wheel's binary has libdw, and what that needs, linked in; a test makes a wheel, and who has seen the demo may
+	# want `pip install .`.
+	case $stage in demo | test | wheel) want_headers bzlib.h:libbz2-dev zlib.h:zlib1g-dev ;; esac
 }
 
 can_install() {
