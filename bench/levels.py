@@ -275,7 +275,7 @@ def page(found, made, images):
                   for level in one["levels"] if level["why"]})
     return "\n".join([
         "# ResNet-50 level by level", "",
-        f"The fifteen analyses of the XSP paper (Li et al., 2020) for the inference of {found['A1'][0]['model_name']}, torchvision's with "
+        f"The fifteen analyses of the XSP paper (Li et al., 2020) for inference with torchvision's {found['A1'][0]['model_name']} and "
         f"random weights, on {gpu or 'a machine without a GPU'}, in single precision without TF32. `python3 bench/levels.py` runs "
         "[`plumb levels --sweep --counters`](levels.md) and makes this page. The paper's figures are of a V100 with TensorFlow: compare "
         "shapes, not values.", "",
@@ -294,7 +294,8 @@ def page(found, made, images):
         f"## Kernels at batch {best} (A8 to A10)", "", f"The {TOP} kernels of a layer with most time, and the {TOP} kernel names:", "",
         kernels_table(tables), "", names_table(tables), "",
         "Times of an iteration are of level M, host times of layers of M/L, times of kernels of M/L/G. Counters are of M/L/G/C, of the first "
-        "launch of each kernel at each call path. The GPU share of a layer is of the first run, in which latencies of layers overlap.", "",
+        "launch of each kernel at each call path. The GPU share of a layer is of the first run, in which latencies of layers overlap. The GPU's share of the latency can pass 100 %, because its two times are of "
+        "different runs, in which cuDNN may choose other kernels.", "",
         *(["## What was left out", "", *why, ""] if why else [])])
 
 

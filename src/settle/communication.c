@@ -281,8 +281,8 @@ take_devices_of_data(struct plumb_settler *settler)
 		const struct plumb_settle_told *told = &all->told.items[i];
 		struct plumb_settle_communicator *member =
 			&all->communicators.items[told->communicator];
-		uint32_t object = told->from_object != PLUMB_NONE ? told->from_object
-		                                                  : told->to_object;
+		uint32_t object =
+			told->from_object != PLUMB_NONE ? told->from_object : told->to_object;
 
 		if (member->device == PLUMB_NONE && object != PLUMB_NONE)
 			member->device = settler->traffic.objects.items[object].row.device;

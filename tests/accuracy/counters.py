@@ -237,7 +237,7 @@ def beside(bench):
         values[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
     compared = 0
     for kernel, own in counts(path):
-        launches = list(others.get(kernel.name, {}).values())
+        launches = list(others.get(kernel.symbol or kernel.name, {}).values())
         if len(launches) != 1 or own["flop_count_sp"][1] != 1:
             continue  # launched several times, with other sizes perhaps
         seen, = launches
