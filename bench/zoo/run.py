@@ -146,7 +146,8 @@ class Zoo:
             raise Failed("count: no kernels were recorded")
         number = hot_kernels(kernels, self.options.launches)
         first, profile = (os.path.join(self.folder, f"{name}.{part}.plumb") for part in ("look", "count"))
-        self.record(profile, [f"--counters={','.join(COUNTERS)}", f"--counters-kernels={first}:{number}", "--counters-cost=0"], "count", name, str(best))
+        record = [f"--counters={','.join(COUNTERS)}", f"--counters-kernels={first}:{number}", "--counters-cost=0"]
+        self.record(profile, record, "count", name, str(best))
         off = self.answer("report", profile, "--by", "kernel")["run"]["environment"].get("gpu.counters.off")
         if off:
             raise Failed(off)
