@@ -109,7 +109,7 @@ def build(args):
 
 
 def package(header):
-    """The folder of the first Python package with HEADER, below NVIDIA's; None if there is none."""
+    """The folder of the first Python package with HEADER, below NVIDIA's, or None."""
     for folder in sys.path:
         for found in pathlib.Path(folder).glob(f"nvidia/*/include/{header}"):
             return found.parent.parent

@@ -175,7 +175,7 @@ def total(rows, start=None, end=None, metric="dram_read_bytes"):
 
 
 def mean(rows, metric, start, end):
-    """Its mean, of bins that are within; None: there is none."""
+    """The mean of the bins that are within, or None if no bin is."""
     inner = [row for row in of(rows, metric) if row.start_ns >= start and row.start_ns + row.width_ns <= end]
     ns = sum(row.sampled_ns for row in inner)
     return sum(row.mean * row.sampled_ns for row in inner) / ns if ns else None

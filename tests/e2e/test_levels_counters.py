@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plumb levels --counters: one more run counts kernels on the stand-in driver, and its counts, which are known, stand at the call
+"""plumb levels --counters: one more run counts kernels on the stand-in driver, and its known counts are at the call
 paths of the first run. What that run did otherwise is named, and has no counters."""
 import json
 import sys

@@ -10,7 +10,7 @@
 void mock_pc_module(const char *image, size_t bytes);
 void mock_count_work(const struct mock_work *work); /* from CUDA 12.8 on */
 void mock_series_work(const struct mock_work *work);
-/* How many passes a config image needs; 0: it is none. */
+/* How many passes a config image needs; 0: it is no config image. */
 uint64_t mock_passes_of(const uint8_t *config);
 /* Is IMAGE one of PM sampling, and what did METRIC count in sample NUMBER of it? */
 int mock_is_series(const uint8_t *image);
