@@ -15,9 +15,9 @@
 #include "collect/thread.h"
 #include "collect/user_metric.h"
 
-#define PLACES 65536u /* kernels at contexts that are told apart; a power of two */
-#define PROBES 16u    /* places that are looked at for one */
-#define FREE_NS 500000000u
+#define PLACES 65536u      /* kernels at contexts that are told apart; a power of two */
+#define PROBES 16u         /* places that are looked at for one */
+#define FREE_NS 500000000u /* that counting may take in any case */
 
 /* How often a kernel was launched at a context, and how many of these launches were counted. */
 struct place {
@@ -224,6 +224,15 @@ plumb_gpu_counters_pack(struct plumb_gpu_counters_plan *plan)
 }
 
 void
+plumb_gpu_counters_sum(const struct plumb_gpu_counters_plan *plan, const double *values,
+                       double *sums)
+{
+	memset(sums, 0, PLUMB_COUNTERS_MOST * sizeof *sums);
+	for (unsigned i = 0; i < plan->terms; i++)
+		sums[plan->term[i].counter] += plan->term[i].factor * values[plan->term[i].metric];
+}
+
+void
 plumb_gpu_counters_plan_free(struct plumb_gpu_counters_plan *plan)
 {
 	for (unsigned i = 0; i < plan->metrics; i++)
@@ -260,8 +269,8 @@ place_of(uint64_t key)
 	return NULL;
 }
 
-/* The first launch, the second, the fourth, and so on; the next one after it if it was passed over.
- */
+/* Is this the first launch, the second, the fourth, and so on? If one was passed over, the next one
+ * after it takes its place. */
 static bool
 is_next(const struct place *place)
 {
@@ -345,10 +354,9 @@ plumb_gpu_counters_add(struct plumb_thread *thread, const struct plumb_gpu_count
 		plumb_gpu_counters_left(thread, plumb_thread_arena(thread)->fate);
 		return;
 	}
-	double sums[PLUMB_COUNTERS_MOST] = { 0 };
-	for (unsigned i = 0; i < plan->terms; i++)
-		sums[plan->term[i].counter] += plan->term[i].factor * values[plan->term[i].metric];
+	double sums[PLUMB_COUNTERS_MOST];
 	bool known = false;
+	plumb_gpu_counters_sum(plan, values, sums);
 	for (unsigned i = 0; i < plan->counters; i++) {
 		/* What is unknown is left out, never 0; 2^63 would not be a whole number. */
 		if (plan->each[i].dropped || !(fabs(sums[i]) < 0x1p62))

@@ -88,6 +88,9 @@ void plumb_gpu_counters_drop(struct plumb_gpu_counters_plan *plan, unsigned numb
 /* Takes metrics out that no counter needs any more, before values are asked for. False: none are
  * left. */
 bool plumb_gpu_counters_pack(struct plumb_gpu_counters_plan *plan);
+/* What VALUES of plan->names make of each counter: PLUMB_COUNTERS_MOST numbers into SUMS. */
+void plumb_gpu_counters_sum(const struct plumb_gpu_counters_plan *plan, const double *values,
+                            double *sums);
 void plumb_gpu_counters_plan_free(struct plumb_gpu_counters_plan *plan);
 void plumb_gpu_counters_passes(unsigned passes);
 /* Nothing is counted, because of WHY, a complete sentence. The first one is told. */

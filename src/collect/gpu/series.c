@@ -254,10 +254,9 @@ plumb_gpu_series_add(struct plumb_thread *thread, struct plumb_gpu_series *serie
                      const struct plumb_gpu_counters_plan *plan, uint64_t start, uint64_t end,
                      const double *values)
 {
-	double sums[PLUMB_COUNTERS_MOST] = { 0 };
+	double sums[PLUMB_COUNTERS_MOST];
 	bool known = false, placed = false;
-	for (unsigned i = 0; i < plan->terms; i++)
-		sums[plan->term[i].counter] += plan->term[i].factor * values[plan->term[i].metric];
+	plumb_gpu_counters_sum(plan, values, sums);
 	for (unsigned i = 0; i < plan->counters; i++) {
 		struct plumb_record_counter_series *record = series->records[i];
 		double value = sums[i];

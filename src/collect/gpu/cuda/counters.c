@@ -99,19 +99,7 @@ static _Atomic bool have_slot;
 static _Atomic unsigned started;  /* launches */
 static _Atomic unsigned captures; /* streams that are being captured */
 
-#define X(name, params, last) static CUptiResult (*call_##name)(struct params *);
-PLUMB_RANGE_FUNCTIONS(X)
-#undef X
-
-/* Each with its own type, so that a wrong one does not compile. */
-#define X(name, params, last)                                                                      \
-	static CUptiResult cupti_##name(struct params *given)                                      \
-	{                                                                                          \
-		given->size = PLUMB_PARAMS_SIZE(struct params, last);                              \
-		return call_##name(given);                                                         \
-	}
-PLUMB_RANGE_FUNCTIONS(X)
-#undef X
+PLUMB_RANGE_FUNCTIONS(PLUMB_CUPTI_CALL)
 
 /* ---- refusals ---- */
 
@@ -513,17 +501,9 @@ plumb_cuda_counters_begin(void)
 		return;
 	const char *missing = plumb_cuda_host_find();
 	char text[200];
-#define X(name, params, last)                                                                      \
-	call_##name = (CUptiResult(*)(struct params *))plumb_cupti_function("cupti" #name);        \
-	if (!call_##name && !missing)                                                              \
-		missing = "cupti" #name;
-	PLUMB_RANGE_FUNCTIONS(X)
-#undef X
+	PLUMB_RANGE_FUNCTIONS(PLUMB_CUPTI_FIND)
 	if (missing) {
-		snprintf(text, sizeof text,
-		         "kernels are not counted: this CUPTI has no %s; the program has to use "
-		         "CUDA 12.8 or newer",
-		         missing);
+		plumb_cuda_host_lacks(text, sizeof text, "kernels are not counted", missing);
 		plumb_gpu_counters_refuse(text);
 		return;
 	}

@@ -14,19 +14,7 @@ _Static_assert(offsetof(struct plumb_profiler_chip, name) ==
                "chip name");
 #endif
 
-#define X(name, params, last) static CUptiResult (*call_##name)(struct params *);
-PLUMB_HOST_FUNCTIONS(X)
-#undef X
-
-/* Each with its own type, so that a wrong one does not compile. */
-#define X(name, params, last)                                                                      \
-	static CUptiResult cupti_##name(struct params *given)                                      \
-	{                                                                                          \
-		given->size = PLUMB_PARAMS_SIZE(struct params, last);                              \
-		return call_##name(given);                                                         \
-	}
-PLUMB_HOST_FUNCTIONS(X)
-#undef X
+PLUMB_HOST_FUNCTIONS(PLUMB_CUPTI_CALL)
 
 /* CUPTI looks for the library of its host's side by its bare name, and packages of Python have it
  * in CUPTI's folder, which nobody searches. Once loaded, it is found. */
@@ -47,12 +35,7 @@ const char *
 plumb_cuda_host_find(void)
 {
 	const char *missing = NULL;
-#define X(name, params, last)                                                                      \
-	call_##name = (CUptiResult(*)(struct params *))plumb_cupti_function("cupti" #name);        \
-	if (!call_##name && !missing)                                                              \
-		missing = "cupti" #name;
-	PLUMB_HOST_FUNCTIONS(X)
-#undef X
+	PLUMB_HOST_FUNCTIONS(PLUMB_CUPTI_FIND)
 	if (!missing)
 		load_library();
 	return missing;
@@ -169,6 +152,13 @@ plumb_cuda_host_end(struct plumb_cuda_host *host)
 	}
 	free(host->config);
 	*host = (struct plumb_cuda_host){ 0 };
+}
+
+void
+plumb_cuda_host_lacks(char *text, size_t size, const char *what, const char *missing)
+{
+	snprintf(text, size, "%s: this CUPTI has no %s; the program has to use CUDA 12.8 or newer",
+	         what, missing);
 }
 
 void

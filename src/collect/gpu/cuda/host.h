@@ -10,6 +10,21 @@
 #include "collect/gpu/cuda/counters_api.h"
 #include "collect/gpu/cuda/runtime.h"
 
+/* For each function of a list in counters_api.h: where it is, and a call that takes parameters of
+ * its own type, so that wrong ones do not compile. */
+#define PLUMB_CUPTI_CALL(name, params, last)                                                       \
+	static CUptiResult (*call_##name)(struct params *);                                        \
+	static CUptiResult cupti_##name(struct params *given)                                      \
+	{                                                                                          \
+		given->size = PLUMB_PARAMS_SIZE(struct params, last);                              \
+		return call_##name(given);                                                         \
+	}
+/* Finds it, or notes in `missing` that CUPTI lacks it, if nothing is missing yet. */
+#define PLUMB_CUPTI_FIND(name, params, last)                                                       \
+	call_##name = (CUptiResult(*)(struct params *))plumb_cupti_function("cupti" #name);        \
+	if (!call_##name && !missing)                                                              \
+		missing = "cupti" #name;
+
 /* Zero it to start. Private but for `config` and `passes`. */
 struct plumb_cuda_host {
 	void *handle;
@@ -35,6 +50,8 @@ plumb_cuda_host_evaluate(const struct plumb_cuda_host *host, const uint8_t *imag
                          size_t number, char **names, unsigned count, double *values);
 void plumb_cuda_host_end(struct plumb_cuda_host *host);
 
+/* The sentence that says why WHAT ("kernels are not counted"): CUPTI lacks the function MISSING. */
+void plumb_cuda_host_lacks(char *text, size_t size, const char *what, const char *missing);
 /* The sentence that says why WHAT ("kernels are not counted"): CALL failed with RESULT. */
 void plumb_cuda_host_why(char *text, size_t size, const char *what, const char *call,
                          CUptiResult result);

@@ -307,7 +307,7 @@ void plumb_records_init(const struct plumb_cupti_layout *layout);
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
 void plumb_records_merge(struct plumb_thread *thread);
-/* The DEVICE record of device ORDINAL, made if there is none yet; 0: there is no room. */
+/* The DEVICE record of device ORDINAL, which is made at the first call; 0: there is no room. */
 plumb_id plumb_records_device(struct plumb_thread *thread, uint32_t ordinal);
 /* Another recording: forgets devices. */
 void plumb_records_renew(void);

@@ -23,7 +23,8 @@
  *
  * No documentation says that the clocks are one. A sample was over when it was decoded, and the
  * first one ended after the start of sampling; so their distance is at most the one and at least
- * the other. If it can be none, it is none, until the times at which samples are known move away.
+ * the other. If it can be 0, plumb takes it for 0, until the times at which samples are known move
+ * away.
  * Otherwise the smallest distance of the newest decodings is taken, and the series is late by how
  * long a finished sample waits.
  */
@@ -111,18 +112,7 @@ static struct session *sessions;          /* DEVICES of them */
 static struct plumb_cuda_claim *contexts; /* CONTEXTS of them; claimed: its device is decided */
 static _Atomic bool have_slot, paused;
 
-#define X(name, params, last) static CUptiResult (*call_##name)(struct params *);
-PLUMB_SAMPLING_FUNCTIONS(X)
-#undef X
-
-#define X(name, params, last)                                                                      \
-	static CUptiResult cupti_##name(struct params *given)                                      \
-	{                                                                                          \
-		given->size = PLUMB_PARAMS_SIZE(struct params, last);                              \
-		return call_##name(given);                                                         \
-	}
-PLUMB_SAMPLING_FUNCTIONS(X)
-#undef X
+PLUMB_SAMPLING_FUNCTIONS(PLUMB_CUPTI_CALL)
 
 static const char what[] = "hardware counters are not sampled";
 
@@ -639,16 +629,9 @@ plumb_cuda_series_begin(void)
 		return;
 	const char *missing = plumb_cuda_host_find();
 	char text[200];
-#define X(name, params, last)                                                                      \
-	call_##name = (CUptiResult(*)(struct params *))plumb_cupti_function("cupti" #name);        \
-	if (!call_##name && !missing)                                                              \
-		missing = "cupti" #name;
-	PLUMB_SAMPLING_FUNCTIONS(X)
-#undef X
+	PLUMB_SAMPLING_FUNCTIONS(PLUMB_CUPTI_FIND)
 	if (missing) {
-		snprintf(text, sizeof text,
-		         "%s: this CUPTI has no %s; the program has to use CUDA 12.8 or newer",
-		         what, missing);
+		plumb_cuda_host_lacks(text, sizeof text, what, missing);
 		plumb_gpu_series_refuse(text);
 		return;
 	}

@@ -20,11 +20,7 @@ static void
 context_destroyed(const struct sanitizer_context_data *data)
 {
 	pthread_mutex_lock(&plumb_sanitizer_lock);
-	struct plumb_sanitizer_context *context = NULL;
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].handle == data->context)
-			context = &plumb_sanitizer_contexts[i];
+	struct plumb_sanitizer_context *context = plumb_sanitizer_live_context(data->context);
 	pthread_mutex_unlock(&plumb_sanitizer_lock);
 	if (!context)
 		return;
@@ -74,12 +70,8 @@ resource_event(uint32_t id, const void *data)
 static void
 synchronized(uint32_t id, const struct sanitizer_synchronize_data *data)
 {
-	struct plumb_sanitizer_context *context = NULL;
 	pthread_mutex_lock(&plumb_sanitizer_lock);
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].handle == data->context)
-			context = &plumb_sanitizer_contexts[i];
+	struct plumb_sanitizer_context *context = plumb_sanitizer_live_context(data->context);
 	pthread_mutex_unlock(&plumb_sanitizer_lock);
 	plumb_sanitizer_read(context, data->stream_handle, id == SANITIZER_CONTEXT_DONE, false);
 }

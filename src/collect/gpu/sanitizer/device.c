@@ -31,21 +31,27 @@ plumb_ring_take(struct plumb_ring *ring, uint64_t bytes)
 }
 
 struct plumb_sanitizer_context *
+plumb_sanitizer_live_context(sanitizer_context handle)
+{
+	for (uint32_t i = 0; handle && i < PLUMB_CONTEXTS; i++)
+		if (plumb_sanitizer_contexts[i].live &&
+		    plumb_sanitizer_contexts[i].handle == handle)
+			return &plumb_sanitizer_contexts[i];
+	return NULL;
+}
+
+struct plumb_sanitizer_context *
 plumb_sanitizer_context_of(sanitizer_context handle, uint32_t ordinal)
 {
-	struct plumb_sanitizer_context *free = NULL;
-	if (!handle)
-		return NULL;
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++) {
-		struct plumb_sanitizer_context *context = &plumb_sanitizer_contexts[i];
-		if (context->live && context->handle == handle) {
-			if (ordinal != UINT32_MAX)
-				context->ordinal = ordinal;
-			return context;
-		}
-		if (!free && !context->live && !context->memory)
-			free = context;
-	}
+	struct plumb_sanitizer_context *free = NULL,
+				       *context = plumb_sanitizer_live_context(handle);
+	if (context && ordinal != UINT32_MAX)
+		context->ordinal = ordinal;
+	if (context || !handle)
+		return context;
+	for (uint32_t i = 0; i < PLUMB_CONTEXTS && !free; i++)
+		if (!plumb_sanitizer_contexts[i].live && !plumb_sanitizer_contexts[i].memory)
+			free = &plumb_sanitizer_contexts[i];
 	if (!free)
 		plumb_sanitizer_unseen(PLUMB_UNSEEN_CONTEXTS, 1);
 	if (!free)

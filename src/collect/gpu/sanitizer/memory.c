@@ -239,14 +239,10 @@ end_of(uint64_t address, sanitizer_context context, bool is_host)
 	}
 	if (is_host)
 		return end;
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].handle == context) {
-			end.ordinal = plumb_sanitizer_contexts[i].ordinal;
-			end.kind = PLUMB_MEMORY_DEVICE;
-			return end;
-		}
-	end.kind = PLUMB_MEMORY_UNKNOWN;
+	const struct plumb_sanitizer_context *its = plumb_sanitizer_live_context(context);
+	end.kind = its ? PLUMB_MEMORY_DEVICE : PLUMB_MEMORY_UNKNOWN;
+	if (its)
+		end.ordinal = its->ordinal;
 	return end;
 }
 
@@ -258,6 +254,7 @@ tell_copy(struct plumb_thread *thread, plumb_id call, const struct sanitizer_mem
 	     to_host = data->direction == 1 || data->direction == 3;
 	struct end from = end_of(data->from, data->from_context, from_host),
 		   to = end_of(data->to, data->to_context, to_host);
+	const struct plumb_sanitizer_context *api = plumb_sanitizer_live_context(data->api_context);
 	char name[PLUMB_TRANSFER_NAME];
 	plumb_transfer_name(name, (struct plumb_transfer){ from.kind, to.kind });
 	struct plumb_transfer_facts facts = {
@@ -270,12 +267,8 @@ tell_copy(struct plumb_thread *thread, plumb_id call, const struct sanitizer_mem
 		.from_object = from.object,
 		.to = to.ordinal,
 		.to_object = to.object,
-		.initiator = PLUMB_HOST_ORDINAL,
+		.initiator = api ? api->ordinal : PLUMB_HOST_ORDINAL,
 	};
-	for (uint32_t i = 0; i < PLUMB_CONTEXTS; i++)
-		if (plumb_sanitizer_contexts[i].live &&
-		    plumb_sanitizer_contexts[i].handle == data->api_context)
-			facts.initiator = plumb_sanitizer_contexts[i].ordinal;
 	bool moves = facts.bytes && facts.from != facts.to; /* from one device to another */
 	bool told = moves && plumb_transfer_add(thread, &facts);
 	plumb_count(thread, PLUMB_SOURCE_COPY, PLUMB_FATE_RECEIVED, 1);

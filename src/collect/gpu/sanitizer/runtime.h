@@ -145,6 +145,8 @@ struct plumb_sanitizer_context {
 #define PLUMB_CONTEXTS 16u
 extern struct plumb_sanitizer_context plumb_sanitizer_contexts[PLUMB_CONTEXTS];
 extern pthread_mutex_t plumb_sanitizer_lock;
+/* The context, if plumb has it; NULL: it has none. */
+struct plumb_sanitizer_context *plumb_sanitizer_live_context(sanitizer_context handle);
 /* With the lock: the context, made if it is missing and ORDINAL is known (not UINT32_MAX). */
 struct plumb_sanitizer_context *
 plumb_sanitizer_context_of(sanitizer_context handle, uint32_t ordinal);
