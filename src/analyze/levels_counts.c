@@ -265,8 +265,7 @@ lacks_records(const struct plumb_profile *p)
 {
 	for (uint32_t i = 0; i < p->ledger_count; i++)
 		if (p->ledger[i].source == PLUMB_SOURCE_KERNEL && p->ledger[i].count > 0 &&
-		    p->ledger[i].fate != PLUMB_FATE_RECEIVED &&
-		    p->ledger[i].fate != PLUMB_FATE_ATTRIBUTED)
+		    plumb_fate_is_drop[p->ledger[i].fate])
 			return true;
 	return false;
 }

@@ -510,7 +510,8 @@ enum plumb_source {
 	  "it cannot run again: a graph, a launch on several GPUs, or a kernel of NCCL")           \
 	X(BUSY, 73, 0, "another launch was being counted, or a graph was being captured")          \
 	X(NOT_COUNTED, 74, 0, "counters are off; the environment says why")                        \
-	X(TOO_SLOW, 75, 0, "counting it would have slowed the program too much (--counters-cost)")
+	X(TOO_SLOW, 75, 0, "counting it would have slowed the program too much (--counters-cost)") \
+	X(COUNTED, 76, 0, "its launch was counted, so CUPTI has no times of it (--counters)")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -90,6 +90,7 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_BUSY] = "busy",
 	[PLUMB_FATE_NOT_COUNTED] = "not_counted",
 	[PLUMB_FATE_TOO_SLOW] = "too_slow",
+	[PLUMB_FATE_COUNTED] = "counted",
 };
 
 #define CELL(title, kind, field)                                                                   \

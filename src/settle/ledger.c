@@ -113,6 +113,7 @@ records_of_launches(const struct plumb_settle_region *region)
 		int64_t known = plumb_settle_sum(region->ledger[sources[i]][PLUMB_FATE_ATTRIBUTED],
 		                                 drops_of(region, sources[i]));
 		known -= region->ledger[sources[i]][PLUMB_FATE_NO_LAUNCH];
+		known = plumb_settle_sum(known, region->ledger[sources[i]][PLUMB_FATE_COUNTED]);
 		sum = plumb_settle_sum(sum, known);
 	}
 	return sum;

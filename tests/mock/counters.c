@@ -53,20 +53,23 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	MOCK_EXPORT int cupti##name(struct params *p);                                             \
 	MOCK_EXPORT int cupti##name(struct params *p)
 
-void
+bool
 mock_count_work(const struct mock_work *work)
 {
 	struct profiler *profiler = &profilers[work->device % DEVICES];
+	bool counted = false;
 	if (work->kind != MOCK_KERNEL)
-		return;
+		return false;
 	if (profiler->started)
 		usleep((useconds_t)mock_get("count_us"));
 	pthread_mutex_lock(&lock);
 	if (profiler->started && profiler->ran < RANGES) {
 		profiler->pending[profiler->ran++] = work->name;
 		COUNT("count_passes", (long long)profiler->passes);
+		counted = true;
 	}
 	pthread_mutex_unlock(&lock);
+	return counted;
 }
 
 /* ---- the host's side ---- */

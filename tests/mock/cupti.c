@@ -53,6 +53,7 @@ static pthread_cond_t work_there = PTHREAD_COND_INITIALIZER, work_done = PTHREAD
 static struct filling *open_list; /* one for each thread that made work */
 static struct filling *queue, **queue_end = &queue;
 static int delivering, worker_runs;
+static bool held; /* CUPTI waits for the times of a counted launch, which never come */
 static _Thread_local struct filling *mine;
 static _Thread_local unsigned my_epoch;
 static unsigned epoch; /* changes when all open buffers are taken back */
@@ -377,8 +378,10 @@ write_one(uint8_t *at, struct mock_work work, long long n)
 		((CUpti_Activity *)at)->kind = (CUpti_ActivityKind)UNKNOWN_KIND;
 		used = 64;
 	}
-	work.start = time_of_tool(work.start);
-	work.end = time_of_tool(work.end);
+	if (work.end) { /* else it was counted */
+		work.start = time_of_tool(work.start);
+		work.end = time_of_tool(work.end);
+	}
 	if (struck("foreign", n))
 		work.correlation += 1u << 30;
 	if (struck("zero", n))
@@ -422,7 +425,7 @@ worker(void *data)
 	(void)data;
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		while (!queue)
+		while (!queue || held)
 			pthread_cond_wait(&work_there, &lock);
 		struct filling *f = queue;
 		queue = f->next;
@@ -516,8 +519,16 @@ on_work(const struct mock_work *work)
 	};
 	mock_pc_work(work);
 #if CUDA_VERSION >= 12080
-	mock_count_work(work);
 	mock_series_work(work);
+	struct mock_work unknown = *work;
+	if (mock_count_work(work)) {
+		pthread_mutex_lock(&lock);
+		held = true;
+		pthread_cond_broadcast(&work_done);
+		pthread_mutex_unlock(&lock);
+		unknown.start = unknown.end = 0;
+		work = &unknown;
+	}
 #endif
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;
@@ -732,7 +743,11 @@ cuptiActivityFlushAll(uint32_t flag)
 		return CUPTI_SUCCESS;
 	}
 	take_back_all();
-	while (queue || delivering)
+	if (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) {
+		held = false;
+		pthread_cond_broadcast(&work_there);
+	}
+	while ((queue && !held) || delivering)
 		pthread_cond_wait(&work_done, &lock);
 	pthread_mutex_unlock(&lock);
 	return CUPTI_SUCCESS;

@@ -3,12 +3,15 @@
 #ifndef PLUMB_TESTS_MOCK_PCSAMPLING_H
 #define PLUMB_TESTS_MOCK_PCSAMPLING_H
 
+#include <stdbool.h>
+
 #include "tool.h"
 
 #include <cupti_pcsampling.h>
 
 void mock_pc_module(const char *image, size_t bytes);
-void mock_count_work(const struct mock_work *work); /* from CUDA 12.8 on */
+/* From CUDA 12.8 on: was it counted? Then its record has no times. */
+bool mock_count_work(const struct mock_work *work);
 void mock_series_work(const struct mock_work *work);
 /* How many passes a config image needs; 0: it is no config image. */
 uint64_t mock_passes_of(const uint8_t *config);

@@ -31,6 +31,7 @@ static unsigned kernels_count;
 static char without[512], refusal[400];
 static _Atomic int refused; /* 0 no, 1 being written, 2 to be told, 3 told */
 static _Atomic unsigned passes;
+static _Atomic unsigned untimed;            /* counted launches of which the record has not come */
 static _Atomic uint64_t begun_ns, spent_ns; /* the first launch, and the time of all counted ones */
 static _Atomic bool without_set;
 static bool told;
@@ -280,24 +281,33 @@ is_next(const struct place *place)
 	       atomic_load_explicit(&place->launches, memory_order_relaxed) >= next;
 }
 
-/* Counting may take (N - 1) times the time of the rest, so that the run takes N times as long. A
- * quarter of it is kept back: the rest is slower, too, and counted launches wait for others. Half a
- * second is free, or a short program would tell next to nothing. */
+/* Counting may take (N - 1) times the time of the rest, so that the run takes N times as long. Half
+ * of it is kept back: the rest is slower, too, as it is recorded and waits for counted launches. Of
+ * the other half, kernels that were counted before take half at most, so that every kernel gets its
+ * turn. Half a second is free, or a short program would tell next to nothing. */
 static bool
-is_affordable(uint64_t now)
+is_affordable(uint64_t now, bool first)
 {
 	unsigned cost = plumb_collector_options()->counters_cost;
 	uint64_t none = 0, spent = atomic_load(&spent_ns);
 	atomic_compare_exchange_strong(&begun_ns, &none, now);
-	uint64_t all = now - (none ? none : now);
-	return !cost || spent < FREE_NS ||
-	       spent <= (cost - 1) * (all > spent ? all - spent : 0) / 4 * 3;
+	uint64_t all = now - (none ? none : now), rest = all > spent ? all - spent : 0;
+	return !cost || spent < FREE_NS || spent <= (cost - 1) * rest / (first ? 2 : 4);
 }
 
 void
 plumb_gpu_counters_spent(uint64_t ns)
 {
 	atomic_fetch_add(&spent_ns, ns);
+}
+
+bool
+plumb_gpu_counters_untimed(void)
+{
+	unsigned now = atomic_load_explicit(&untimed, memory_order_relaxed);
+	while (now && !atomic_compare_exchange_weak(&untimed, &now, now - 1))
+		;
+	return now;
 }
 
 enum plumb_fate
@@ -313,17 +323,17 @@ plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted 
 	uint64_t hash = plumb_hash_bytes(kernel, strlen(kernel));
 	if (!is_wanted(hash))
 		return PLUMB_FATE_NOT_HOT;
-	/* The first launch of a kernel is counted in any case, or a short run would have none. */
 	struct place *of_kernel = place_of(hash);
 	struct place *place = place_of(plumb_hash_mix(hash, node));
 	if (!of_kernel || !place)
 		return PLUMB_FATE_OVERFLOWED;
 	if (!is_next(place))
 		return PLUMB_FATE_ENOUGH;
-	if (!is_affordable(plumb_clock_ns()) && atomic_load(&of_kernel->counted))
+	if (!is_affordable(plumb_clock_ns(), !atomic_load(&of_kernel->counted)))
 		return PLUMB_FATE_TOO_SLOW;
 	atomic_fetch_add(&of_kernel->counted, 1);
 	atomic_fetch_add(&place->counted, 1);
+	atomic_fetch_add(&untimed, 1);
 	launch->node = node;
 	launch->kernel = plumb_intern(thread, kernel, strlen(kernel));
 	launch->track = plumb_thread_track(thread);
@@ -399,5 +409,6 @@ plumb_gpu_counters_renew(void)
 	atomic_store(&passes, 0);
 	atomic_store(&begun_ns, 0);
 	atomic_store(&spent_ns, 0);
+	atomic_store(&untimed, 0);
 	told = false;
 }

@@ -101,6 +101,8 @@ plumb_gpu_counters_choose(struct plumb_thread *thread, struct plumb_gpu_counted 
                           plumb_id node, const char *kernel);
 /* A launch that was counted took NS. */
 void plumb_gpu_counters_spent(uint64_t ns);
+/* A record came without times: is it that of a counted launch? */
+bool plumb_gpu_counters_untimed(void);
 /* A launch that is not counted, or was to be. */
 void plumb_gpu_counters_left(struct plumb_thread *thread, enum plumb_fate fate);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collect/gpu/activity.h"
+#include "collect/gpu/counters.h"
 #include "collect/span.h"
 #include "collect/table.h"
 
@@ -141,7 +142,10 @@ plumb_gpu_record_begin(struct plumb_gpu_activity *activity, struct plumb_thread 
 			plumb_graph_place(activity, thread, launch->node, record->graph_node);
 	if (!record->start || record->end < record->start) {
 		if (launch->node)
-			plumb_count(thread, record->source, PLUMB_FATE_CUPTI_DROPPED, 1);
+			plumb_count(thread, record->source,
+			            plumb_gpu_counters_untimed() ? PLUMB_FATE_COUNTED
+			                                         : PLUMB_FATE_CUPTI_DROPPED,
+			            1);
 		return false;
 	}
 	return true;

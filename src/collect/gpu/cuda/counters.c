@@ -21,9 +21,12 @@
  * Nothing is counted while any stream is being captured, as starting waits for the GPU, which ends
  * a capture.
  *
- * Measured on an H100 with CUDA 13.0: a launch is only seen by the profiler while records of
- * kernels are on; it has no record itself; and CUPTI keeps one buffer of records for each launch
- * that is counted, until the end. So there are many small buffers (cuda.c), and a limit.
+ * Measured with CUDA 13.0: a launch is only seen by the profiler while records of kernels are on.
+ * Its own record has no times, and CUPTI waits for them: it delivers no later record, until the
+ * end. So a forced flush follows each counted launch. The GPU has finished all work then, and no
+ * record is lost, but for those of launches that other threads make meanwhile. If there are several
+ * passes, CUPTI keeps one buffer of records for each counted launch all the same. So there are many
+ * small buffers (cuda.c), and a limit.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,6 +38,7 @@
 #include "collect/gpu/counters.h"
 #include "collect/gpu/cuda/claim.h"
 #include "collect/gpu/cuda/host.h"
+#include "collect/gpu/cuda/runtime.h"
 #include "collect/recording.h"
 #include "collect/table.h"
 
@@ -485,6 +489,7 @@ plumb_cuda_counters_stop(uint32_t correlation)
 	if (session->ranges >= RANGES)
 		read_ranges(session);
 	plumb_cuda_unclaim(&session->claim);
+	plumb_slot_deliver();
 	plumb_gpu_counters_spent(plumb_clock_ns() - counting.begun_ns);
 	if (fate != PLUMB_FATE_ATTRIBUTED)
 		leave_out(fate);

@@ -366,6 +366,9 @@ extern struct plumb_cuda_knobs plumb_cuda_knobs;
 int plumb_slot_take(struct plumb_error *error);
 /* On the service thread: flushes when the slot is ours. */
 void plumb_slot_flush(bool force);
+/* On any thread: gets every record, and buffers of which CUPTI still waits for some. Does nothing
+ * if another thread stays at the slot for 0.1 s. */
+void plumb_slot_deliver(void);
 /* On the service thread: takes the slot back when the program is done with it. */
 void plumb_slot_tend(void);
 /* On the service thread: counts what happened to the slot since the last call. */

@@ -55,6 +55,7 @@ static struct {
 } program;
 #define EVERY UINT32_MAX
 #define MODULES_NS 100000000u    /* between two looks at what is loaded */
+#define PATIENCE_NS 100000000    /* of whom another thread keeps from the slot */
 #define FIRST_OF_REPLAYS 130000u /* CUPTI 13.0 */
 #define PAUSE_NS                                                                                   \
 	100000000u /* one session may follow the other at once, and teardown takes a while */
@@ -433,15 +434,34 @@ plumb_slot_renew(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void
-plumb_slot_flush(bool force)
+/* With the lock, which it gives back. */
+static void
+flush(bool force)
 {
-	pthread_mutex_lock(&lock);
 	inside = true;
 	if (atomic_load(&owner) == OURS)
 		plumb_cupti.ActivityFlushAll(force ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
 	inside = false;
 	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_flush(bool force)
+{
+	pthread_mutex_lock(&lock);
+	flush(force);
+}
+
+void
+plumb_slot_deliver(void)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (!pthread_mutex_timedlock(&lock, &until))
+		flush(true);
 }
 
 /* ---- taking back ---- */
