@@ -15,31 +15,14 @@
 #include "base/json.h"
 #include "base/search.h"
 #include "export/chrome_names.h"
+#include "export/chrome_private.h"
 #include "export/export.h"
-#include "export/groups.h"
 #include "export/names.h"
-#include "export/timeline.h"
 #include "export/work.h"
 
 #define GPU_PIDS INT64_C(2000000000) /* of process and device, for viewers */
 #define OTHER_TIDS INT64_C(1000000000)
 #define SAMPLE_TIDS INT64_C(3000000000) /* of a thread's samples, by track */
-
-struct chrome {
-	const struct plumb_profile *profile;
-	struct plumb_json *json;
-	FILE *out;
-	struct plumb_timeline timeline;
-	int64_t base;       /* ns: where times begin */
-	int64_t *tids;      /* by track */
-	uint32_t *drawn;    /* by value: spans of its context and track */
-	uint32_t *variants; /* of kernels, by context and track */
-	uint32_t variants_count;
-	struct plumb_export_groups groups;
-	const char *steps; /* numbers of the profiler's steps that are still to be written */
-	int64_t step;
-	uint32_t steps_track;
-};
 
 /* ---- what is known of a span ---- */
 
@@ -125,40 +108,50 @@ gather_rows(struct chrome *c)
 		if (profile->variants[i].shapes == PLUMB_NONE)
 			c->variants[c->variants_count++] = i;
 	qsort_r(c->variants, c->variants_count, sizeof *c->variants, by_place, profile->variants);
-	c->base = INT64_MAX;
 	for (uint32_t i = 0; i < c->timeline.spans_count; i++) {
 		const struct plumb_span *s = &c->timeline.spans[i];
-		uint32_t process = profile->tracks[s->track].process;
-		int64_t start = plumb_timeline_time(&c->timeline, process, s->start_ns);
 		const struct plumb_value *v =
 			plumb_export_value(profile, s, PLUMB_METRIC_GPU_COPY_BYTES);
 		if (v && !s->bytes && !plumb_timeline_drawn(s))
 			c->drawn[v - profile->values]++;
-		if (start < c->base)
-			c->base = start;
-	}
-	for (uint32_t i = 0; i < c->timeline.samples.slices.count; i++) {
-		const struct plumb_span *s = &c->timeline.samples.slices.items[i];
-		int64_t start = plumb_timeline_time(&c->timeline, profile->tracks[s->track].process,
-		                                    s->start_ns);
-		if (start < c->base)
-			c->base = start;
-	}
-	for (uint32_t i = 0; i < profile->memory_series_count; i++) {
-		const struct plumb_memory_series_bin *bin = &profile->memory_series[i];
-		int64_t start = plumb_timeline_time(
-			&c->timeline, profile->tracks[bin->track].process, bin->start_ns);
-		if (start < c->base)
-			c->base = start;
 	}
 	return true;
+}
+
+static void
+begin_at(struct chrome *c, uint32_t process, int64_t start)
+{
+	start = plumb_timeline_time(&c->timeline, process, start);
+	if (start < c->base)
+		c->base = start;
+}
+
+/* Times count from the first thing that is drawn: viewers do not expect negative ones. */
+static void
+find_base(struct chrome *c)
+{
+	const struct plumb_profile *p = c->profile;
+	const struct plumb_span *slices = c->timeline.samples.slices.items;
+
+	c->base = INT64_MAX;
+	for (uint32_t i = 0; i < c->timeline.spans_count; i++)
+		begin_at(c, p->tracks[c->timeline.spans[i].track].process,
+		         c->timeline.spans[i].start_ns);
+	for (uint32_t i = 0; i < c->timeline.samples.slices.count; i++)
+		begin_at(c, p->tracks[slices[i].track].process, slices[i].start_ns);
+	for (uint32_t i = 0; i < p->memory_series_count; i++)
+		begin_at(c, p->tracks[p->memory_series[i].track].process,
+		         p->memory_series[i].start_ns);
+	for (uint32_t i = 0; i < p->counter_series_count; i++)
+		if (p->counter_series[i].process < p->processes_count)
+			begin_at(c, p->counter_series[i].process, p->counter_series[i].start_ns);
 }
 
 /* ---- values ---- */
 
 /* Ns as µs, exactly. */
-static void
-put_time(struct chrome *c, const char *key, int64_t ns)
+void
+plumb_chrome_time(struct chrome *c, const char *key, int64_t ns)
 {
 	char text[48];
 
@@ -184,8 +177,8 @@ put_known_text(struct chrome *c, const char *key, const char *text)
 }
 
 /* The number of a device in a process, for viewers. */
-static int64_t
-gpu_pid(const struct chrome *c, uint32_t process, uint32_t device)
+int64_t
+plumb_chrome_gpu(const struct chrome *c, uint32_t process, uint32_t device)
 {
 	return GPU_PIDS + (int64_t)process * c->profile->devices_count + device;
 }
@@ -196,7 +189,7 @@ ordinal_of(const struct chrome *c, uint32_t process, uint32_t device)
 {
 	int64_t ordinal = c->profile->devices[device].ordinal;
 
-	return ordinal != PLUMB_UNKNOWN ? ordinal : gpu_pid(c, process, device);
+	return ordinal != PLUMB_UNKNOWN ? ordinal : plumb_chrome_gpu(c, process, device);
 }
 
 static bool
@@ -208,13 +201,13 @@ is_gpu(const struct chrome *c, uint32_t track)
 	       t->device < c->profile->devices_count;
 }
 
-static int64_t
-pid_of_track(const struct chrome *c, uint32_t track)
+int64_t
+plumb_chrome_pid(const struct chrome *c, uint32_t track)
 {
 	const struct plumb_track *t = &c->profile->tracks[track];
 
 	if (is_gpu(c, track))
-		return gpu_pid(c, t->process, t->device);
+		return plumb_chrome_gpu(c, t->process, t->device);
 	return t->process < c->profile->processes_count ? plumb_timeline_pid(c->profile, t->process)
 	                                                : 0;
 }
@@ -270,8 +263,8 @@ put_name(struct chrome *c, const struct plumb_frame *frame, const char *label, u
 
 /* ---- events ---- */
 
-static void
-begin_event(struct chrome *c, const char *phase)
+void
+plumb_chrome_begin(struct chrome *c, const char *phase)
 {
 	fputc('\n', c->out);
 	plumb_json_object(c->json);
@@ -283,7 +276,7 @@ static void
 put_metadata(struct chrome *c, const char *what, int64_t pid, int64_t tid, const char *key,
              const char *text, int64_t number)
 {
-	begin_event(c, "M");
+	plumb_chrome_begin(c, "M");
 	plumb_json_key_text(c->json, "name", what);
 	plumb_json_key_quantity(c->json, "pid", pid);
 	put_known(c, "tid", tid);
@@ -322,7 +315,8 @@ put_gpu(struct chrome *c, uint32_t process, uint32_t device)
 {
 	const struct plumb_device *own = &c->profile->devices[device];
 	const char *model = plumb_text(c->profile, own->name);
-	int64_t pid = gpu_pid(c, process, device), rank = c->profile->processes[process].rank;
+	int64_t pid = plumb_chrome_gpu(c, process, device),
+		rank = c->profile->processes[process].rank;
 	char text[300];
 	int used = snprintf(text, sizeof text, "GPU");
 
@@ -351,7 +345,7 @@ put_track(struct chrome *c, uint32_t track)
 		snprintf(text, sizeof text, "stream %" PRId64, t->stream);
 	else
 		plumb_export_track(c->profile, track, text, sizeof text);
-	put_metadata(c, "thread_name", pid_of_track(c, track), c->tids[track], "name", text, 0);
+	put_metadata(c, "thread_name", plumb_chrome_pid(c, track), c->tids[track], "name", text, 0);
 }
 
 /* Names of what has spans. */
@@ -489,11 +483,11 @@ put_flow(struct chrome *c, const struct plumb_span *span, int64_t start)
 
 	if (!arrow)
 		return;
-	begin_event(c, ends ? "f" : "s");
+	plumb_chrome_begin(c, ends ? "f" : "s");
 	plumb_json_key_quantity(c->json, "id", arrow);
-	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
+	plumb_json_key_quantity(c->json, "pid", plumb_chrome_pid(c, span->track));
 	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
-	put_time(c, "ts", start - c->base);
+	plumb_chrome_time(c, "ts", start - c->base);
 	plumb_json_key_text(c->json, "cat", "ac2g");
 	plumb_json_key_text(c->json, "name", "ac2g");
 	if (ends)
@@ -512,13 +506,13 @@ put_span(struct chrome *c, const struct plumb_span *span)
 	int64_t start = plumb_timeline_time(&c->timeline, process, span->start_ns);
 	int64_t end = plumb_timeline_time(&c->timeline, process, span->end_ns);
 
-	begin_event(c, "X");
+	plumb_chrome_begin(c, "X");
 	plumb_json_key_text(c->json, "cat", plumb_chrome_category(frame->kind, label));
 	put_name(c, frame, label, span->track);
-	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
+	plumb_json_key_quantity(c->json, "pid", plumb_chrome_pid(c, span->track));
 	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
-	put_time(c, "ts", start - c->base);
-	put_time(c, "dur", end - start);
+	plumb_chrome_time(c, "ts", start - c->base);
+	plumb_chrome_time(c, "dur", end - start);
 	plumb_json_key(c->json, "args");
 	plumb_json_object(c->json);
 	plumb_json_key_quantity(c->json, "call path", span->context);
@@ -549,7 +543,7 @@ put_drawn(struct chrome *c, const struct plumb_span *slice, const char *category
 	bool step =
 		frame->kind == PLUMB_FRAME_RANGE; /* steps are numbered where they were recorded */
 
-	begin_event(c, "X");
+	plumb_chrome_begin(c, "X");
 	plumb_json_key_text(c->json, "cat", category);
 	if (step)
 		plumb_json_key_text(
@@ -559,10 +553,10 @@ put_drawn(struct chrome *c, const struct plumb_span *slice, const char *category
 		put_name(c, frame,
 		         plumb_frame_label(profile, profile->contexts[slice->context].frame),
 		         slice->track);
-	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, slice->track));
+	plumb_json_key_quantity(c->json, "pid", plumb_chrome_pid(c, slice->track));
 	plumb_json_key_quantity(c->json, "tid", tid);
-	put_time(c, "ts", start - c->base);
-	put_time(c, "dur", end - start);
+	plumb_chrome_time(c, "ts", start - c->base);
+	plumb_chrome_time(c, "dur", end - start);
 	plumb_json_key(c->json, "args");
 	plumb_json_object(c->json);
 	plumb_json_key_quantity(c->json, "call path", slice->context);
@@ -581,53 +575,10 @@ put_samples(struct chrome *c)
 		if (!i || slices[i - 1].track != slices[i].track) {
 			plumb_export_track(c->profile, slices[i].track, of, sizeof of);
 			snprintf(name, sizeof name, "%s: CPU samples", of);
-			put_metadata(c, "thread_name", pid_of_track(c, slices[i].track), tid,
+			put_metadata(c, "thread_name", plumb_chrome_pid(c, slices[i].track), tid,
 			             "name", name, 0);
 		}
 		put_drawn(c, &slices[i], "cpu_sample", tid);
-	}
-}
-
-/* ---- memory ---- */
-
-static void
-put_counter(struct chrome *c, uint32_t track, const char *what, int64_t time, int64_t bytes)
-{
-	uint32_t process = c->profile->tracks[track].process;
-	char name[200];
-
-	if (bytes == PLUMB_UNKNOWN)
-		return;
-	plumb_export_memory(c->profile, track, what, name, sizeof name);
-	begin_event(c, "C");
-	plumb_json_key_text(c->json, "name", name);
-	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, track));
-	put_time(c, "ts", plumb_timeline_time(&c->timeline, process, time) - c->base);
-	plumb_json_key(c->json, "args");
-	plumb_json_object(c->json);
-	plumb_json_key_quantity(c->json, "bytes", bytes);
-	plumb_json_end(c->json);
-	plumb_json_end(c->json);
-}
-
-/* The max of each bin, so that no peak is lost, and at the end what was there last. */
-static void
-put_memory(struct chrome *c)
-{
-	const struct plumb_memory_series_bin *bins = c->profile->memory_series;
-	uint32_t count = c->profile->memory_series_count;
-
-	for (uint32_t i = 0; i < count && !ferror(c->out); i++) {
-		const struct plumb_memory_series_bin *bin = &bins[i];
-		int64_t end;
-
-		put_counter(c, bin->track, "allocated", bin->start_ns, bin->max_bytes);
-		put_counter(c, bin->track, "reserved", bin->start_ns, bin->max_reserved_bytes);
-		if ((i + 1 < count && bins[i + 1].track == bin->track) ||
-		    __builtin_add_overflow(bin->start_ns, bin->width_ns, &end))
-			continue;
-		put_counter(c, bin->track, "allocated", end, bin->last_bytes);
-		put_counter(c, bin->track, "reserved", end, bin->last_reserved_bytes);
 	}
 }
 
@@ -773,7 +724,7 @@ put_all(struct chrome *c)
 			put_span(c, &c->timeline.spans[i]);
 	if (done) {
 		put_samples(c);
-		put_memory(c);
+		plumb_chrome_counters(c);
 	}
 	plumb_json_end(c->json);
 	plumb_json_end(c->json);
@@ -788,11 +739,14 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	bool done;
 
 	(void)options;
-	if (!profile->memory_series_count && plumb_timeline_check(profile, error) < 0)
+	if (!profile->memory_series_count && !profile->counter_series_count &&
+	    plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	c.json = plumb_json_new(out);
-	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c) &&
-	       put_all(&c);
+	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c);
+	if (done)
+		find_base(&c);
+	done = done && put_all(&c);
 	if (c.json)
 		done &= plumb_json_finish(c.json) == 0 || ferror(out);
 	bool no_time = c.timeline.no_time;

@@ -369,21 +369,41 @@ def test_perfetto_has_memory(samples, tmp_path, with_spans):
         name: "python3" if "CPU" in name else "GPU 0 NVIDIA H200" for name in MEMORY}
 
 
-def test_perfetto_has_hardware_counters_over_time(samples, tmp_path):
-    path = tmp_path / "counters.plumb"
-    path.write_bytes((samples / "trace.plumb").read_bytes())
+def with_counters(source, path):
+    """SOURCE with hardware counters over time, at PATH."""
+    path.write_bytes(source.read_bytes())
     bins = [(0, 0, "sm_active", "ppm", 1500, 1000, 1, 1000, 0, 250000, 500000), (0, 0, "sm_active", "ppm", 3500, 1000, 1, 1000, 0, 5e5, 5e5),
-            (0, 0, "dram_read_bytes", "byte/s", 1500, 1000, 1, 1000, 1e12, 2e12, 3e12), (0, 0, "x__y.avg", None, 1500, 1000, 1, 10, 1, 1, 1)]
+            (0, 0, "dram_read_bytes", "byte/s", 1500, 1000, 1, 1000, 1e12, 2e12, 3e12), (0, 0, "x__y.avg", None, 500, 1000, 1, 10, 1, 1, 1)]
     with sqlite3.connect(path) as file:
         for number, row in enumerate(bins):
             file.execute("INSERT INTO counter_series (id, device, process, metric, unit, start_ns, width_ns, samples, sampled_ns, min, mean, max) "
                          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row))
-    trace = perfetto(export(path, tmp_path / "out.pftrace"))
+    return path
+
+
+COUNTERS = {"sm_active": [[1500, 25], [3500, 50]], "dram_read_bytes": [[1500, 2e12]], "x__y.avg": [[500, 1]]}
+
+
+def test_perfetto_has_hardware_counters_over_time(samples, tmp_path):
+    trace = perfetto(export(with_counters(samples / "trace.plumb", tmp_path / "counters.plumb"), tmp_path / "out.pftrace"))
     named = trace["named"]
     found = {named[int(uuid)]["name"]: (values, named[named[int(uuid)]["parent"]]["name"]) for uuid, values in trace["counters"].items()}
-    gpu = "GPU 0 NVIDIA H200"
-    assert {name: found[name] for name in ("sm_active", "dram_read_bytes", "x__y.avg")} == {
-        "sm_active": ([[1500, 25], [3500, 50]], gpu), "dram_read_bytes": ([[1500, 2e12]], gpu), "x__y.avg": ([[1500, 1]], gpu)}
+    assert {name: found[name] for name in COUNTERS} == {name: (values, "GPU 0 NVIDIA H200") for name, values in COUNTERS.items()}
+
+
+def test_chrome_has_hardware_counters_over_time(samples, tmp_path):
+    out = export(with_counters(samples / "trace.plumb", tmp_path / "counters.plumb"), tmp_path / "out.trace.json")
+    made = json.loads(out.read_text())
+    assert made["baseTimeNanoseconds"] == 500  # the first value is before the first span
+    names = {one["pid"]: one["args"]["name"] for one in made["traceEvents"] if one["name"] == "process_name"}
+    counters = collections.defaultdict(list)
+    for one in made["traceEvents"]:
+        if one["ph"] == "C":
+            (unit, value), = one["args"].items()
+            assert unit == {"sm_active": "%", "dram_read_bytes": "byte/s"}.get(one["name"], "value")
+            assert names[one["pid"]] == "GPU 0 NVIDIA H200"
+            counters[one["name"]].append([500 + round(1000 * one["ts"]), value])
+    assert counters == COUNTERS
 
 
 def test_chrome_has_memory(samples, tmp_path):
