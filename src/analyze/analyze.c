@@ -248,9 +248,10 @@ struct analysing {
 };
 
 static bool
-is_run(const struct plumb_analysis *analysis, enum part_kind kind)
+is_run(const struct plumb_analysis *analysis, const struct plumb_profile *whole,
+       enum part_kind kind)
 {
-	if (!analysis->run)
+	if (!analysis->run || (analysis->waits && plumb_profile_is_counted(whole)))
 		return false;
 	switch (kind) {
 	case OF_LOOP:
@@ -279,7 +280,7 @@ static int
 run_all(struct plumb_study *study, enum part_kind kind, struct plumb_error *error)
 {
 	for (size_t i = 0; plumb_analyses[i]; i++) {
-		if (!is_run(plumb_analyses[i], kind))
+		if (!is_run(plumb_analyses[i], study->whole, kind))
 			continue;
 		plumb_study_rule(study, plumb_analyses[i]->name);
 		if (plumb_analyses[i]->run(study) < 0)

@@ -47,6 +47,8 @@ struct plumb_analysis {
 	/* It reads the whole run, also if there is a main loop: it compares ranks, and a window
 	 * begins and ends at another moment on each. */
 	bool whole;
+	/* It asks why the program waits. If launches were counted, that is why. */
+	bool waits;
 };
 
 /* All of them; ends with NULL. */

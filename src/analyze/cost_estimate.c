@@ -142,6 +142,8 @@ find_slowness(double own_ns, const struct events *sum)
 static const char *
 find_unknown(const struct plumb_profile *p)
 {
+	if (plumb_profile_is_counted(p))
+		return "launches were counted, which costs far more than the rest";
 	for (uint32_t i = 0; i < p->origins_count; i++)
 		if (p->origins[i].reason == PLUMB_ORIGIN_OF_FUSED)
 			return "the program is compiled";

@@ -456,4 +456,5 @@ const struct plumb_analysis plumb_analysis_iterations = {
 		   "between them, another process on the device",
 	.thresholds = thresholds,
 	.run = study_growth,
+	.waits = true,
 };

@@ -707,4 +707,5 @@ const struct plumb_analysis plumb_analysis_ranks = {
 	.thresholds = thresholds,
 	.run = find_late,
 	.whole = true,
+	.waits = true,
 };

@@ -503,4 +503,5 @@ const struct plumb_analysis plumb_analysis_latency = {
 		   "that keeps the CPU busy far longer than the GPU",
 	.thresholds = thresholds,
 	.run = find_latency,
+	.waits = true,
 };

@@ -233,4 +233,5 @@ const struct plumb_analysis plumb_analysis_outside = {
 		   "outside operators",
 	.thresholds = thresholds,
 	.run = find_outside,
+	.waits = true,
 };

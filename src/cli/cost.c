@@ -52,7 +52,8 @@ plumb_cost_print(const struct plumb_profile *p, const char *before, FILE *out)
 	struct plumb_cost_answer a = plumb_cost_answer(p);
 	char text[PLUMB_FORMAT_SIZE];
 
-	if (p->window.kind && a.kind == PLUMB_COST_UNKNOWN)
+	/* Of counted launches a note tells. */
+	if ((p->window.kind || plumb_profile_is_counted(p)) && a.kind == PLUMB_COST_UNKNOWN)
 		return;
 	fputs(before, out);
 	if (a.kind == PLUMB_COST_MEASURED) {

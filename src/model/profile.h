@@ -740,6 +740,14 @@ plumb_profile_is_lean(const struct plumb_profile *profile)
 	return plumb_profile_environment(profile, "framework.torch.operators");
 }
 
+/* Were launches counted (plumb run --counters)? Each ran several times and waited, so the program
+ * was far slower than it is. */
+static inline bool
+plumb_profile_is_counted(const struct plumb_profile *profile)
+{
+	return plumb_profile_environment(profile, "gpu.counters");
+}
+
 /* A file may hold any number; times of centuries, or that end before they start, would overflow
  * sums. */
 #define PLUMB_TIME_MOST (INT64_C(1) << 61)

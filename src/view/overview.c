@@ -95,8 +95,12 @@ is_note(const char *key)
 static void
 find_notes(const struct plumb_profile *p, struct plumb_overview *o)
 {
-	uint32_t found[PLUMB_OVERVIEW_NOTES];
+	uint32_t found[PLUMB_OVERVIEW_NOTES] = { PLUMB_NONE };
 
+	if (plumb_profile_is_counted(p))
+		o->notes[o->note_count++] =
+			"counting launches (--counters) made the program slower. A run without it "
+			"has the real times, and says why the GPU idles";
 	for (uint32_t i = 0; i < p->environment_count && o->note_count < PLUMB_OVERVIEW_NOTES;
 	     i++) {
 		const struct plumb_environment_row *row = &p->environment[i];

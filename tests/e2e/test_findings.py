@@ -180,6 +180,21 @@ def test_recorded_training():
     assert [row["evidence"]["operator"] for row in balance] == ["aten::embedding"]
 
 
+def test_a_run_that_counts_launches_says_nothing_of_waits(tmp_path):
+    """--counters runs each counted launch several times, so the GPU idles because of plumb."""
+    path, again = tmp_path / "counted.plumb", ("--threshold", "hotspot.share=9%")
+    shutil.copy(DATA / "h200_training.plumb", path)
+    path.chmod(0o600)
+    assert {"latency", "hotspot"} <= {row["rule"] for row in findings(path, *again)}
+    with sqlite3.connect(path) as database:
+        database.execute("INSERT INTO environment (key, value) VALUES ('gpu.counters', 'roofline')")
+    rules = {row["rule"] for row in findings(path, *again)}
+    assert "hotspot" in rules and not rules & {"latency", "iterations", "outside", "ranks"}
+    head = report(path).stdout
+    assert "note      counting launches (--counters) made the program slower." in head and "cost of recording" not in head
+
+
+
 def test_recorded_example():
     rows = findings(DATA / "h200_example.plumb")
     units = [row["title"] for row in rows if row["rule"] == "fusion"]
