@@ -70,6 +70,20 @@ def test_only_the_first_launches(tmp_path):
                  "WHERE m.id >= 1000") == [(1,)]
 
 
+def test_only_what_may_be_spent(tmp_path):
+    """Half a second is free, and each counted launch takes 0.7 s: so one is counted."""
+    answer = counted(tmp_path, "same", "runs.txt", options=(NAMES, "--counters-cost=2"), scenario="count_us=700000")
+    assert len(counters(tmp_path)) == 1
+    assert level(answer)["why"] == ("no counters for 1 call path of kernels, because their launches were not counted: small at backward, "
+                                    "counting it would have slowed the program too much (--counters-cost)")
+
+
+@pytest.mark.parametrize("cost", ["1", "-1", "x"])
+def test_a_wrong_cost(tmp_path, cost):
+    done = counted(tmp_path, "same", "runs.txt", options=(NAMES, f"--counters-cost={cost}"), status=1)
+    assert "--counters-cost takes" in done.stderr
+
+
 def test_a_place_with_fewer_launches_has_no_counters(tmp_path):
     answer = counted(tmp_path, "fewer", "runs.txt")
     assert counters(tmp_path) == {"small": NOTHING}

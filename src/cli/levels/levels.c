@@ -50,6 +50,7 @@ static const struct plumb_option options[] = {
 	  .fallback = "20",
 	  .help = "with --counters: of how many kernels (1 to 256)" },
 	PLUMB_COUNTERS_LAUNCHES_OPTION,
+	PLUMB_COUNTERS_COST_OPTION("0"),
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "also keep single spans of the first run, so that plumb tables knows the order "
@@ -177,6 +178,7 @@ plumb_cmd_levels(struct plumb_invocation *invocation)
 			invocation, "levels: --counters-kernels says how many kernels --counters "
 				    "looks at; add --counters");
 	if (plumb_run_counters_launches(o, &wanted.counters_launches, &error) ||
+	    plumb_run_counters_cost(o, &wanted.counters_cost, &error) ||
 	    (wanted.counters && plumb_run_counters_check(wanted.counters, &error)))
 		return plumb_cli_usage(invocation, "levels: %s", error.message);
 	choose_output(invocation, output, sizeof output);

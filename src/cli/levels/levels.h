@@ -30,7 +30,7 @@ struct plumb_levels_wanted {
 	bool trace;                /* the first run keeps single spans */
 	const char *counters;      /* which are counted in one run more; NULL: none */
 	uint32_t counters_kernels; /* of so many kernels, at most */
-	unsigned counters_launches;
+	unsigned counters_launches, counters_cost;
 };
 
 /* Runs the program at all levels. PROFILE, which the caller frees, is that of the first run with

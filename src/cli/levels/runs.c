@@ -67,7 +67,7 @@ options_of(const struct session *s, uint32_t level, bool first)
 	if (level == PLUMB_LEVEL_COUNTED) {
 		o.counters = s->wanted->counters;
 		o.counters_launches = s->wanted->counters_launches;
-		o.counters_cost = 0; /* no time is taken from this run */
+		o.counters_cost = s->wanted->counters_cost;
 		memcpy(o.counters_kernels, s->kernels, sizeof o.counters_kernels);
 	}
 	if (first) {

@@ -27,8 +27,9 @@ plumb_run_counters_launches(const struct plumb_options *given, unsigned *launche
 	return 0;
 }
 
-static int
-read_cost(const struct plumb_options *given, unsigned *cost, struct plumb_error *error)
+int
+plumb_run_counters_cost(const struct plumb_options *given, unsigned *cost,
+                        struct plumb_error *error)
 {
 	int64_t number = plumb_options_number(given, "counters-cost");
 	if (number < 0 || number == 1 || number > PLUMB_COUNTERS_COST_MOST)
@@ -217,7 +218,7 @@ plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_opti
 	if (!code)
 		code = plumb_run_counters_launches(given, &options->counters_launches, error);
 	if (!code)
-		code = read_cost(given, &options->counters_cost, error);
+		code = plumb_run_counters_cost(given, &options->counters_cost, error);
 	if (code)
 		return code;
 	if (options->gpu != PLUMB_GPU_ACTIVITY)

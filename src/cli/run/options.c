@@ -112,12 +112,7 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .help = "with --counters: count only the N (20) kernels that took the most GPU time in "
 	          "the profile FILE of an earlier run" },
 	PLUMB_COUNTERS_LAUNCHES_OPTION,
-	{ .name = "counters-cost",
-	  .kind = PLUMB_OPTION_NUMBER,
-	  .argument = "N",
-	  .fallback = "3",
-	  .help = "with --counters: count only as many launches as let the program take at most N "
-	          "times as long. 0: no limit" },
+	PLUMB_COUNTERS_COST_OPTION("3"),
 	{ .name = "counters-series",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",

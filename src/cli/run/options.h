@@ -23,6 +23,13 @@
 	  .fallback = "8",                                                                         \
 	  .help = "with --counters: of each kernel at each call path, count the first launch, "    \
 		  "the second, the fourth, and so on up to the N-th. 1 is the fastest" }
+#define PLUMB_COUNTERS_COST_OPTION(cost)                                                           \
+	{ .name = "counters-cost",                                                                 \
+	  .kind = PLUMB_OPTION_NUMBER,                                                             \
+	  .argument = "N",                                                                         \
+	  .fallback = cost,                                                                        \
+	  .help = "with --counters: count only as many launches as let the program take at most "  \
+		  "N times as long. 0: no limit" }
 
 struct plumb_run_options {
 	long long limit, flush_ms;
@@ -72,9 +79,11 @@ int plumb_run_counters_read(const struct plumb_options *given, struct plumb_run_
 int plumb_run_series_read(const struct plumb_options *given, struct plumb_run_options *options,
                           struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Its parts: --counters-launches; is LIST one of counters; the MOST kernels of PROFILE that took
- * most GPU time, the longest first, as strings (malloced; NULL: no memory); and what
- * `counters_kernels` says of them. */
+/* Its parts: --counters-cost and --counters-launches; is LIST one of counters; the MOST kernels of
+ * PROFILE that took most GPU time, the longest first, as strings (malloced; NULL: no memory); and
+ * what `counters_kernels` says of them. */
+int plumb_run_counters_cost(const struct plumb_options *given, unsigned *cost,
+                            struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_run_counters_launches(const struct plumb_options *given, unsigned *launches,
                                 struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_run_counters_check(const char *list, struct plumb_error *error) PLUMB_MUST_CHECK;
