@@ -91,6 +91,22 @@ is_note(const char *key)
 	return dot && (!strcmp(dot, ".off") || !strcmp(dot, ".kept") || !strcmp(dot, ".gap"));
 }
 
+#define SLOWER                                                                                     \
+	"counting launches (--counters) made the program slower. A run without it has the real "   \
+	"times, and says why the GPU idles"
+
+static const char *
+counting_note(const struct plumb_profile *p)
+{
+	for (uint32_t i = 0; i < p->ledger_count; i++)
+		if (p->ledger[i].source == PLUMB_SOURCE_COUNTER &&
+		    p->ledger[i].fate == PLUMB_FATE_TOO_SLOW && p->ledger[i].count > 0)
+			return SLOWER
+				". To limit that, some kernels were counted less often, or not "
+				"at all: --counters-cost=0 has no limit";
+	return SLOWER;
+}
+
 /* The notes of OVERVIEW; several processes may have the same. */
 static void
 find_notes(const struct plumb_profile *p, struct plumb_overview *o)
@@ -98,9 +114,7 @@ find_notes(const struct plumb_profile *p, struct plumb_overview *o)
 	uint32_t found[PLUMB_OVERVIEW_NOTES] = { PLUMB_NONE };
 
 	if (plumb_profile_is_counted(p))
-		o->notes[o->note_count++] =
-			"counting launches (--counters) made the program slower. A run without it "
-			"has the real times, and says why the GPU idles";
+		o->notes[o->note_count++] = counting_note(p);
 	for (uint32_t i = 0; i < p->environment_count && o->note_count < PLUMB_OVERVIEW_NOTES;
 	     i++) {
 		const struct plumb_environment_row *row = &p->environment[i];

@@ -98,6 +98,7 @@ def test_the_cost_is_limited(tmp_path):
     launches = [f"launch:{kernel}:5000" for kernel in ("gemm", "copy") * 8]
     made = counted(tmp_path, *launches, scenario="count_us=600000")
     assert made.ledger("gpu.counter") == {"received": 16, "attributed": 1, "too_slow": 15}
+    assert "some kernels were counted less often, or not at all: --counters-cost=0 has no limit" in made.done.stderr + made.done.stdout
 
 
 def test_a_kernel_that_was_not_counted_comes_first(tmp_path):
@@ -111,6 +112,8 @@ def test_a_kernel_that_was_not_counted_comes_first(tmp_path):
 def test_without_a_limit_of_the_cost_all_are_counted(tmp_path):
     made = counted(tmp_path, *["launch:gemm:5000"] * 8, scenario="count_us=200000", options=("--counters", "--counters-cost=0"))
     assert made.ledger("gpu.counter") == {"received": 8, "attributed": 4, "enough": 4}
+    said = made.done.stderr + made.done.stdout
+    assert "counting launches (--counters) made the program slower" in said and "less often" not in said
 
 
 def test_a_launch_that_was_too_costly_is_made_up_for(tmp_path):
