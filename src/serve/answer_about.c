@@ -54,6 +54,7 @@ write_has(const struct plumb_profile *p, struct plumb_json *json)
 	plumb_json_key_bool(json, "spans", p->spans_count);
 	plumb_json_key_bool(json, "gpu_work", p->work_count);
 	plumb_json_key_bool(json, "samples", p->cpu_samples_count);
+	plumb_json_key_bool(json, "counter_series", p->counter_series_count);
 	/* There are times in which they can be looked for. The answer says whether there are
 	 * some. */
 	plumb_json_key_bool(json, "iterations", p->spans_count || p->work_count);

@@ -107,7 +107,7 @@ answer_table(struct plumb_question *question, enum plumb_lanes_table table,
 	if (!file->lanes && !(file->lanes = plumb_lanes_make(file->whole, error)))
 		return error->code;
 	question->remedy = PLUMB_REMEDY_TRACE;
-	if (!plumb_lanes_count(file->lanes))
+	if (!plumb_lanes_count(file->lanes) && !plumb_lanes_counters(file->lanes))
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "the profile has no times of single calls; record with --trace");
 	find_beside(question, table);
@@ -149,4 +149,10 @@ int
 plumb_answer_timeline_sum(struct plumb_question *question, struct plumb_error *error)
 {
 	return answer_table(question, PLUMB_LANES_SUM, error);
+}
+
+int
+plumb_answer_timeline_counters(struct plumb_question *question, struct plumb_error *error)
+{
+	return answer_table(question, PLUMB_LANES_COUNTERS, error);
 }

@@ -180,5 +180,6 @@ int plumb_answer_timeline_spans(struct plumb_question *question, struct plumb_er
 int plumb_answer_timeline_bands(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_arrows(struct plumb_question *question, struct plumb_error *error);
 int plumb_answer_timeline_sum(struct plumb_question *question, struct plumb_error *error);
+int plumb_answer_timeline_counters(struct plumb_question *question, struct plumb_error *error);
 
 #endif

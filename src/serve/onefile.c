@@ -24,16 +24,18 @@
 #include "model/metric.h"
 #include "serve/answers.h"
 #include "serve/page.h"
+#include "view/timeline.h"
 
 #define PACK_LEVEL 9
 #define ROWS_MOST 1000   /* of a report */
 #define FLAME_WIDTH 8000 /* pixels */
 #define BOXES_MOST 100000
 #define BOXES_FEW 25000
-#define TIMELINE_WIDTH 8000 /* pixels */
-#define MEMORIES_MOST 64    /* of devices and processes */
-#define DETAILS_MOST 60     /* boxes of a flame graph */
-#define EXPLAINED_MOST 12   /* iterations of a track */
+#define TIMELINE_WIDTH 8000      /* pixels */
+#define COUNTER_BINS_MOST 200000 /* of all hardware counters together */
+#define MEMORIES_MOST 64         /* of devices and processes */
+#define DETAILS_MOST 60          /* boxes of a flame graph */
+#define EXPLAINED_MOST 12        /* iterations of a track */
 #define PATH_WIDTH 4000
 #define KERNELS_MOST 8  /* with their causes */
 #define STALLS_MOST 100 /* of a kernel */
@@ -450,6 +452,24 @@ add_iterations(struct onefile *page, const struct plumb_served_file *file, const
 	return code;
 }
 
+/* Hardware counters over time. They share their bound, so that few of them lose nothing. */
+static int
+add_counters(struct onefile *page, const struct plumb_served_file *file, const char *number,
+             struct plumb_error *error)
+{
+	uint32_t count = file->lanes ? plumb_lanes_counters(file->lanes) : 0;
+	/* Up to two bins lie in a pixel if they do not fit into one together. */
+	uint32_t px = count ? COUNTER_BINS_MOST / 2 / count : 0;
+	char note[80];
+
+	if (!count)
+		return 0;
+	px = px > TIMELINE_WIDTH ? TIMELINE_WIDTH : px < 1 ? 1 : px;
+	snprintf(note, sizeof note,
+	         "values of counters are means of at least 1/%" PRIu32 " of the time", px);
+	return add(page, "timeline/counters", note, error, "%s&px=%" PRIu32, number, px);
+}
+
 static int
 add_timeline(struct onefile *page, const char *number, struct plumb_error *error)
 {
@@ -663,6 +683,8 @@ add_file(struct onefile *page, uint32_t i, struct plumb_error *error)
 		code = add(page, "flame/frames", NULL, error, "%s", number);
 	if (!code)
 		code = add_timeline(page, number, error);
+	if (!code)
+		code = add_counters(page, file, number, error);
 	if (!code)
 		code = add_memory(page, file, number, error);
 	if (!code)

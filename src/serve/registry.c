@@ -294,6 +294,8 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "timeline/arrows", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
 	  plumb_answer_timeline_arrows },
 	{ "timeline/sum", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, sum_keys, plumb_answer_timeline_sum },
+	{ "timeline/counters", PLUMB_FORMATS_ALL, PLUMB_OF_WHOLE, spans_keys,
+	  plumb_answer_timeline_counters },
 	{ 0 },
 };
 

@@ -13,7 +13,8 @@
 #include "view/view.h"
 
 const char *const plumb_lanes_table_names[PLUMB_LANES_TABLES] = {
-	"timeline.tracks", "timeline.spans", "timeline.bands", "timeline.arrows", "timeline.sum",
+	"timeline.tracks", "timeline.spans", "timeline.bands",
+	"timeline.arrows", "timeline.sum",   "timeline.counters",
 };
 
 int64_t
@@ -184,10 +185,13 @@ find_base(struct plumb_lanes *l)
 	l->base_ns = l->profile->run.start_ns;
 	if (!l->of_day && plumb_is_time(l->base_ns, l->base_ns) && l->base_ns > 0)
 		return;
-	l->base_ns = l->lane_count ? INT64_MAX : 0;
+	l->base_ns = l->lane_count || l->counters.count ? INT64_MAX : 0;
 	for (uint32_t i = 0; i < l->lane_count; i++)
 		if (l->lanes[i].start_ns < l->base_ns)
 			l->base_ns = l->lanes[i].start_ns;
+	for (uint32_t i = 0; i < l->counters.count; i++)
+		if (l->counters.items[i].start_ns < l->base_ns)
+			l->base_ns = l->counters.items[i].start_ns;
 }
 
 struct plumb_lanes *
@@ -208,6 +212,8 @@ plumb_lanes_make(const struct plumb_profile *profile, struct plumb_error *error)
 	}
 	if (!code)
 		code = fill_lanes(l);
+	if (!code)
+		code = plumb_lanes_add_counters(l);
 	if (code) {
 		plumb_lanes_free(l);
 		if (code == PLUMB_EINPUT)
@@ -232,6 +238,7 @@ plumb_lanes_free(struct plumb_lanes *l)
 	free(l->lane_of);
 	free(l->sampled_first);
 	plumb_vec_free(&l->sampled);
+	plumb_vec_free(&l->counters);
 	free(l->rows);
 	free(l->start);
 	free(l->end);
@@ -248,6 +255,12 @@ plumb_lanes_count(const struct plumb_lanes *l)
 	return l->count;
 }
 
+uint32_t
+plumb_lanes_counters(const struct plumb_lanes *l)
+{
+	return l->counters.count;
+}
+
 size_t
 plumb_lanes_bytes(const struct plumb_lanes *l)
 {
@@ -257,6 +270,7 @@ plumb_lanes_bytes(const struct plumb_lanes *l)
 	size_t bytes = sizeof *l + room * each + l->row_room * sizeof *l->rows +
 	               l->lane_count * sizeof *l->lanes +
 	               l->sampled.capacity * sizeof *l->sampled.items +
+	               l->counters.capacity * sizeof *l->counters.items +
 	               l->launches.capacity * sizeof *l->launches.items;
 
 	if (names)
@@ -353,9 +367,41 @@ name_track(const struct plumb_profile *p, const struct plumb_track *t, char *tex
 }
 
 static void
+add_counter_track(const struct plumb_lanes *l, uint32_t c, struct plumb_answer *a)
+{
+	const struct plumb_profile *p = l->profile;
+	const struct plumb_lane_counter *counter = &l->counters.items[c];
+	const struct plumb_counter_series *series = &counter->series;
+	const struct plumb_process *process =
+		series->process < p->processes_count ? &p->processes[series->process] : NULL;
+	int64_t ordinal = series->device < p->devices_count ? p->devices[series->device].ordinal
+	                                                    : PLUMB_UNKNOWN;
+	char name[200];
+
+	if (ordinal != PLUMB_UNKNOWN)
+		snprintf(name, sizeof name, "%.120s on device %" PRId64, series->name, ordinal);
+	else
+		snprintf(name, sizeof name, "%.120s", series->name);
+	plumb_answer_integer(a, plumb_lane_counter_id(l, c));
+	plumb_answer_integer(a, process ? process->rank : PLUMB_UNKNOWN);
+	plumb_answer_integer(a, process ? process->pid : PLUMB_UNKNOWN);
+	plumb_answer_text(a, "counter");
+	plumb_answer_copy(a, name);
+	plumb_answer_integer(a, 1);
+	plumb_answer_integer(a, counter->start_ns - l->base_ns);
+	plumb_answer_integer(a, counter->end_ns - l->base_ns);
+	plumb_answer_integer(a, PLUMB_UNKNOWN);
+	plumb_answer_text(a, "counters");
+	plumb_answer_text(a, series->name);
+	plumb_answer_text(a, series->unit);
+	plumb_answer_integer(a, ordinal);
+}
+
+static void
 add_tracks(const struct plumb_lanes *l, struct plumb_answer *a)
 {
 	const struct plumb_profile *p = l->profile;
+	uint32_t counter = 0;
 
 	for (uint32_t i = 0; i < l->lane_count; i++) {
 		const struct plumb_lane *lane = &l->lanes[i];
@@ -378,7 +424,14 @@ add_tracks(const struct plumb_lanes *l, struct plumb_answer *a)
 		plumb_answer_integer(a, lane->end_ns - l->base_ns);
 		plumb_answer_integer(a, lane->end - lane->first);
 		plumb_answer_text(a, lane->sampled ? "samples" : lane->newest ? "newest" : "spans");
+		plumb_answer_text(a, NULL);
+		plumb_answer_text(a, NULL);
+		plumb_answer_integer(a, PLUMB_UNKNOWN);
+		while (counter < l->counters.count && l->counters.items[counter].after <= i)
+			add_counter_track(l, counter++, a);
 	}
+	while (counter < l->counters.count)
+		add_counter_track(l, counter++, a);
 }
 
 /* ---- answers ---- */
@@ -386,7 +439,7 @@ add_tracks(const struct plumb_lanes *l, struct plumb_answer *a)
 struct column {
 	const char *name, *unit;
 };
-static const struct column columns[PLUMB_LANES_TABLES][11] = {
+static const struct column columns[PLUMB_LANES_TABLES][14] = {
 	[PLUMB_LANES_TRACKS] = { { "track", NULL },
 	                         { "rank", NULL },
 	                         { "process", NULL },
@@ -396,7 +449,10 @@ static const struct column columns[PLUMB_LANES_TABLES][11] = {
 	                         { "start", "ns" },
 	                         { "end", "ns" },
 	                         { "spans", "count" },
-	                         { "source", NULL } },
+	                         { "source", NULL },
+	                         { "metric", NULL },
+	                         { "unit", NULL },
+	                         { "device", NULL } },
 	[PLUMB_LANES_SPANS] = { { "track", NULL },
 	                        { "depth", NULL },
 	                        { "start", "ns" },
@@ -423,6 +479,14 @@ static const struct column columns[PLUMB_LANES_TABLES][11] = {
 	                      { "count", "count" },
 	                      { "sum", "ns" },
 	                      { "track", NULL } },
+	[PLUMB_LANES_COUNTERS] = { { "track", NULL },
+	                           { "start", "ns" },
+	                           { "end", "ns" },
+	                           { "mean", NULL },
+	                           { "min", NULL },
+	                           { "max", NULL },
+	                           { "sampled", "ns" },
+	                           { "many", "count" } },
 };
 
 /* Fills ASKED from the range. Free `wanted` in any case. */
@@ -439,18 +503,20 @@ read_range(struct plumb_lanes *l, const struct plumb_lanes_range *range,
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "a range of the timeline begins before it ends, and px is a "
 		                  "number from 0");
-	asked->wanted = calloc(l->lane_count + (size_t)1, 1);
+	asked->wanted = calloc(l->lane_count + (size_t)l->counters.count + 1, 1);
 	if (!asked->wanted)
 		return plumb_fail_memory(error, "for the timeline");
 	if (!range->track_count)
-		memset(asked->wanted, 1, l->lane_count);
+		memset(asked->wanted, 1, l->lane_count + (size_t)l->counters.count);
 	for (uint32_t i = 0; i < range->track_count; i++) {
-		uint32_t track = range->tracks[i];
+		uint32_t track = range->tracks[i], counter = track - 2 * p->tracks_count;
 
-		if (track / 2 >= p->tracks_count)
+		if (track / 2 >= p->tracks_count && counter >= l->counters.count)
 			return plumb_fail(error, PLUMB_EUSAGE, "the profile has no track %u",
 			                  track);
-		if (l->lane_of[track] != PLUMB_NONE)
+		if (track / 2 >= p->tracks_count)
+			asked->wanted[l->lane_count + counter] = 1;
+		else if (l->lane_of[track] != PLUMB_NONE)
 			asked->wanted[l->lane_of[track]] = 1;
 	}
 	if (__builtin_add_overflow(l->base_ns, range->t0, &asked->from))
@@ -460,6 +526,10 @@ read_range(struct plumb_lanes *l, const struct plumb_lanes_range *range,
 		for (uint32_t i = 0; i < l->lane_count; i++)
 			if (asked->wanted[i] && l->lanes[i].end_ns >= asked->to)
 				asked->to = l->lanes[i].end_ns + 1;
+		for (uint32_t i = 0; i < l->counters.count; i++)
+			if (asked->wanted[l->lane_count + i] &&
+			    l->counters.items[i].end_ns >= asked->to)
+				asked->to = l->counters.items[i].end_ns + 1;
 	} else if (__builtin_add_overflow(l->base_ns, range->t1, &asked->to)) {
 		asked->to = INT64_MAX;
 	}
@@ -494,6 +564,8 @@ plumb_lanes_answer(struct plumb_lanes *l, enum plumb_lanes_table table,
 		code = plumb_lanes_add_sums(&asked, answer);
 	else if (!code && table == PLUMB_LANES_ARROWS)
 		code = plumb_lanes_add_arrows(&asked, answer);
+	else if (!code && table == PLUMB_LANES_COUNTERS)
+		plumb_lanes_add_counter_bins(&asked, answer);
 	else if (!code)
 		plumb_lanes_add_bands(&asked, answer);
 	free(asked.wanted);

@@ -10,7 +10,8 @@
  *
  * A lane is a thread or a stream that has spans: those of a trace, else the newest GPU work. It has
  * rows, whose spans do not overlap: what is nested in a span is in a row below it, and so is what
- * overlaps it. Times count from the start of the run.
+ * overlaps it. Times count from the start of the run. Hardware counters over time are tracks, too:
+ * below the streams of their device, with bins in place of spans.
  */
 #ifndef PLUMB_VIEW_TIMELINE_H
 #define PLUMB_VIEW_TIMELINE_H
@@ -19,11 +20,12 @@
 #include "model/profile.h"
 
 enum plumb_lanes_table {
-	PLUMB_LANES_TRACKS, /* timeline.tracks: the lanes */
-	PLUMB_LANES_SPANS,  /* timeline.spans */
-	PLUMB_LANES_BANDS,  /* timeline.bands: iterations, of all tracks */
-	PLUMB_LANES_ARROWS, /* timeline.arrows: from launches to GPU work in the range */
-	PLUMB_LANES_SUM,    /* timeline.sum: by name, of the part that is in the range */
+	PLUMB_LANES_TRACKS,   /* timeline.tracks: the lanes */
+	PLUMB_LANES_SPANS,    /* timeline.spans */
+	PLUMB_LANES_BANDS,    /* timeline.bands: iterations, of all tracks */
+	PLUMB_LANES_ARROWS,   /* timeline.arrows: from launches to GPU work in the range */
+	PLUMB_LANES_SUM,      /* timeline.sum: by name, of the part that is in the range */
+	PLUMB_LANES_COUNTERS, /* timeline.counters: hardware counters over time */
 	PLUMB_LANES_TABLES
 };
 extern const char *const plumb_lanes_table_names[PLUMB_LANES_TABLES];
@@ -51,6 +53,8 @@ plumb_lanes_make(const struct plumb_profile *profile, struct plumb_error *error)
 void plumb_lanes_free(struct plumb_lanes *lanes);
 /* How many spans it has; and how many bytes it takes. */
 uint32_t plumb_lanes_count(const struct plumb_lanes *lanes);
+/* How many counters over time. */
+uint32_t plumb_lanes_counters(const struct plumb_lanes *lanes);
 size_t plumb_lanes_bytes(const struct plumb_lanes *lanes);
 
 /* What some answers need, and what takes longer to find than the lanes do. LANES keeps it. */

@@ -4,6 +4,7 @@
 #define PLUMB_VIEW_TIMELINE_PRIVATE_H
 
 #include "analyze/iterations.h"
+#include "model/counter_series.h"
 #include "model/intervals.h"
 #include "model/launches.h"
 #include "view/timeline.h"
@@ -29,6 +30,13 @@ struct plumb_lane {
 	bool sampled; /* of CPU samples */
 };
 
+/* A counter of a device over time. */
+struct plumb_lane_counter {
+	struct plumb_counter_series series;
+	uint32_t after; /* the lane that it is below; PLUMB_NONE: below all */
+	int64_t start_ns, end_ns;
+};
+
 struct plumb_lanes {
 	const struct plumb_profile *profile;
 	bool of_day;              /* times are those of day, since hosts differ */
@@ -40,6 +48,7 @@ struct plumb_lanes {
 	/* Spans of CPU samples, by track; those of a track begin at sampled_first. */
 	PLUMB_VEC(struct plumb_span) sampled;
 	uint32_t *sampled_first;
+	PLUMB_VEC(struct plumb_lane_counter) counters; /* in order of display */
 	struct plumb_lane_row *rows;
 	uint32_t row_count, row_room;
 	/* By span, row by row. */
@@ -101,6 +110,15 @@ plumb_lane_frame(const struct plumb_lanes *lanes, uint32_t source)
 int plumb_lane_fill(struct plumb_lanes *lanes, struct plumb_lane *lane, const uint32_t *sources,
                     uint32_t count);
 
+/* The number of counter C in answers: after those of tracks, and of their samples. */
+static inline uint32_t
+plumb_lane_counter_id(const struct plumb_lanes *lanes, uint32_t c)
+{
+	return 2 * lanes->profile->tracks_count + c;
+}
+/* Fills `counters`; lanes are there. PLUMB_EINPUT: a clock cannot be aligned; PLUMB_ESYSTEM. */
+int plumb_lanes_add_counters(struct plumb_lanes *lanes);
+
 /* Fills `sampled`. Negative: no memory. */
 int plumb_lanes_add_samples(struct plumb_lanes *lanes);
 
@@ -112,7 +130,7 @@ bool plumb_lanes_find_iterations(const struct plumb_lanes *lanes, struct plumb_l
 struct plumb_lanes_asked {
 	struct plumb_lanes *lanes;
 	const struct plumb_lanes_range *range;
-	unsigned char *wanted; /* by lane */
+	unsigned char *wanted; /* by lane; then by counter */
 	int64_t from, to;
 	int64_t pixel; /* ns; 0: nothing is merged */
 };
@@ -122,5 +140,7 @@ void plumb_lanes_add_spans(const struct plumb_lanes_asked *asked, struct plumb_a
 int plumb_lanes_add_arrows(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 int plumb_lanes_add_sums(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 void plumb_lanes_add_bands(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
+void
+plumb_lanes_add_counter_bins(const struct plumb_lanes_asked *asked, struct plumb_answer *answer);
 
 #endif

@@ -152,9 +152,9 @@ test_small(void **state)
 	(void)state;
 	make_small(&p);
 	check(&p, PLUMB_LANES_TRACKS, &(struct plumb_lanes_range){ 0 },
-	      "1,3,42,thread,thread 100 (worker),2,0,130,4,spans\n"
-	      "0,3,42,stream,stream 7 on device 0,2,50,90,2,spans\n"
-	      "2,3,42,stream,stream 8 on device 0,1,200,210,1,newest\n");
+	      "1,3,42,thread,thread 100 (worker),2,0,130,4,spans,?,?,?\n"
+	      "0,3,42,stream,stream 7 on device 0,2,50,90,2,spans,?,?,?\n"
+	      "2,3,42,stream,stream 8 on device 0,1,200,210,1,newest,?,?,?\n");
 	check(&p, PLUMB_LANES_SPANS, &(struct plumb_lanes_range){ 0 },
 	      "1,0,0,100,op,2,1,1,2\n"
 	      "1,0,100,130,op,2,1,1,5\n"
@@ -238,8 +238,8 @@ test_samples(void **state)
 	span(&m, m.threads[0], PLUMB_FRAME_OPERATOR, "op", 900, 950, 0);
 	end(&m, &p);
 	check(&p, PLUMB_LANES_TRACKS, &(struct plumb_lanes_range){ 0 },
-	      "1,3,42,thread,thread 100 (worker),1,900,950,1,spans\n"
-	      "5,3,42,samples,samples of thread 100 (worker),2,600,4400,7,samples\n");
+	      "1,3,42,thread,thread 100 (worker),1,900,950,1,spans,?,?,?\n"
+	      "5,3,42,samples,samples of thread 100 (worker),2,600,4400,7,samples,?,?,?\n");
 	check(&p, PLUMB_LANES_SPANS,
 	      &(struct plumb_lanes_range){ .tracks = &lane, .track_count = 1 },
 	      "5,0,600,2200,a,0,1,1,1\n"
@@ -533,15 +533,131 @@ test_random(void **state)
 }
 
 static void
-test_no_memory(void **state)
+bin(struct made *m, const char *metric, int64_t start, int64_t sampled, double mean)
+{
+	struct plumb_counter_series_bin b = { .device = m->device,
+		                              .process = m->process,
+		                              .metric = plumb_builder_text(m->b, metric),
+		                              .unit = plumb_builder_text(m->b, "ppm"),
+		                              .start_ns = BEGAN + start,
+		                              .width_ns = 10,
+		                              .samples = 1,
+		                              .sampled_ns = sampled,
+		                              .min = mean - 1,
+		                              .mean = mean,
+		                              .max = mean + 2 };
+
+	assert_int_equal(plumb_builder_counter_series(m->b, &b), 0);
+}
+
+/*
+ *	thread   op 0–100
+ *	stream   kernel 50–70
+ *	a        0–10: 100, 10–20: 250 (half of it), nothing, 40–50: 50
+ *	b        0–10: 7
+ */
+static void
+make_counters(struct plumb_profile *p, bool spans)
+{
+	struct made m = begin();
+
+	if (spans) {
+		span(&m, m.threads[0], PLUMB_FRAME_OPERATOR, "op", 0, 100, 0);
+		span(&m, m.streams[0], PLUMB_FRAME_KERNEL, "mm", 50, 70, 1);
+	}
+	bin(&m, "a", 0, 10, 100);
+	bin(&m, "a", 10, 5, 250);
+	bin(&m, "a", 40, 10, 50);
+	bin(&m, "b", 0, 10, 7);
+	end(&m, p);
+}
+
+static void
+test_counters(void **state)
 {
 	struct plumb_profile p;
-	struct plumb_error error;
+	uint32_t a = 8, b = 9;
 
 	(void)state;
-	if (!FAILING_MALLOC)
-		skip();
-	make_small(&p);
+	make_counters(&p, true);
+	check(&p, PLUMB_LANES_TRACKS, &(struct plumb_lanes_range){ 0 },
+	      "1,3,42,thread,thread 100 (worker),1,0,100,1,spans,?,?,?\n"
+	      "0,3,42,stream,stream 7 on device 0,1,50,70,1,spans,?,?,?\n"
+	      "8,3,42,counter,a on device 0,1,0,50,?,counters,a,ppm,0\n"
+	      "9,3,42,counter,b on device 0,1,0,10,?,counters,b,ppm,0\n");
+	check(&p, PLUMB_LANES_COUNTERS, &(struct plumb_lanes_range){ 0 },
+	      "8,0,10,100,99,102,10,1\n"
+	      "8,10,20,250,249,252,5,1\n"
+	      "8,40,50,50,49,52,10,1\n"
+	      "9,0,10,7,6,9,10,1\n");
+	/* A pixel of 25: the first two are one, by the time that their samples cover. A gap that
+	 * is wider than a pixel stays. */
+	check(&p, PLUMB_LANES_COUNTERS,
+	      &(struct plumb_lanes_range){ .tracks = &a, .track_count = 1, .t1 = 100, .px = 4 },
+	      "8,0,20,150,99,252,15,2\n"
+	      "8,40,50,50,49,52,10,1\n");
+	check(&p, PLUMB_LANES_COUNTERS, &(struct plumb_lanes_range){ .t0 = 12, .t1 = 40 },
+	      "8,10,20,250,249,252,5,1\n");
+	check(&p, PLUMB_LANES_COUNTERS,
+	      &(struct plumb_lanes_range){ .tracks = &b, .track_count = 1 }, "9,0,10,7,6,9,10,1\n");
+	check(&p, PLUMB_LANES_SPANS, &(struct plumb_lanes_range){ .tracks = &a, .track_count = 1 },
+	      "");
+	plumb_profile_free(&p);
+	/* Without spans they are there, too. */
+	make_counters(&p, false);
+	check(&p, PLUMB_LANES_TRACKS, &(struct plumb_lanes_range){ 0 },
+	      "8,3,42,counter,a on device 0,1,0,50,?,counters,a,ppm,0\n"
+	      "9,3,42,counter,b on device 0,1,0,10,?,counters,b,ppm,0\n");
+	check(&p, PLUMB_LANES_BANDS, &(struct plumb_lanes_range){ 0 }, "");
+	plumb_profile_free(&p);
+}
+
+/* Two hosts, whose clocks are an hour apart: what the other one sampled is where its spans are. */
+static void
+test_counters_of_hosts(void **state)
+{
+	const int64_t apart = INT64_C(3600000000000);
+
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		struct made m = begin();
+		struct plumb_profile p;
+		struct plumb_error error;
+		struct plumb_lanes *lanes;
+		uint32_t other = plumb_builder_process(
+			m.b, &(struct plumb_process){ .pid = 43,
+		                                      .rank = 4,
+		                                      .host = plumb_builder_text(m.b, "host2"),
+		                                      .command = PLUMB_NONE });
+
+		plumb_builder_clock(m.b, &(struct plumb_clock){ .process = m.process,
+		                                                .device = PLUMB_NONE,
+		                                                .offset_ns = -apart });
+		if (known)
+			plumb_builder_clock(m.b, &(struct plumb_clock){ .process = other,
+			                                                .device = PLUMB_NONE,
+			                                                .offset_ns = -2 * apart });
+		span(&m, m.streams[0], PLUMB_FRAME_KERNEL, "mm", 2200, 2300, 1);
+		m.process = other;
+		bin(&m, "a", 2220 - apart, 10, 5);
+		end(&m, &p);
+		lanes = plumb_lanes_make(&p, &error);
+		assert_int_equal(lanes != NULL, known);
+		if (!known)
+			assert_int_equal(error.code, PLUMB_EINPUT);
+		plumb_lanes_free(lanes);
+		if (known)
+			check(&p, PLUMB_LANES_COUNTERS, &(struct plumb_lanes_range){ 0 },
+			      "8,20,30,5,4,7,10,1\n");
+		plumb_profile_free(&p);
+	}
+}
+
+static void
+check_no_memory(const struct plumb_profile *p)
+{
+	struct plumb_error error = { 0 };
+
 	for (int table = 0; table < PLUMB_LANES_TABLES; table++) {
 		bool reached = true;
 
@@ -551,7 +667,7 @@ test_no_memory(void **state)
 			int code = PLUMB_ESYSTEM;
 
 			failing_malloc_at = n;
-			lanes = plumb_lanes_make(&p, &error);
+			lanes = plumb_lanes_make(p, &error);
 			if (lanes)
 				code = plumb_lanes_answer(lanes, (enum plumb_lanes_table)table,
 				                          &(struct plumb_lanes_range){ 0 }, &a,
@@ -563,17 +679,35 @@ test_no_memory(void **state)
 			plumb_lanes_free(lanes);
 		}
 	}
-	plumb_profile_free(&p);
+}
+
+static void
+test_no_memory(void **state)
+{
+	struct plumb_profile p;
+
+	(void)state;
+	if (!FAILING_MALLOC)
+		skip();
+	for (int counters = 0; counters < 2; counters++) {
+		if (counters)
+			make_counters(&p, true);
+		else
+			make_small(&p);
+		check_no_memory(&p);
+		plumb_profile_free(&p);
+	}
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small),   cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_samples), cmocka_unit_test(test_bands),
-		cmocka_unit_test(test_hosts),   cmocka_unit_test(test_queries),
-		cmocka_unit_test(test_random),  cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_small),    cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_samples),  cmocka_unit_test(test_bands),
+		cmocka_unit_test(test_hosts),    cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_random),   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_counters), cmocka_unit_test(test_counters_of_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,16 +2,14 @@
 // Memory over time: what was live in each interval, what the allocator had reserved, and the peak.
 import type { Table } from "../protocol/columns";
 import { mix, PALETTES, PARTS, type Palette } from "./colours";
+import { eachInterval, fillSteps, firstAfter, strokeSteps, type Intervals } from "./series";
 import { prepareText } from "./text";
 import type { Bands } from "./timeline";
 import { amount } from "./words";
 import type { Look } from "../state/theme";
 
 /** Intervals in order of time, without gaps. Reserved is NaN if the allocator does not say it. */
-export interface Series {
-	count: number;
-	start: Float64Array;
-	end: Float64Array;
+export interface Series extends Intervals {
 	min: Float64Array;
 	max: Float64Array;
 	last: Float64Array;
@@ -36,13 +34,7 @@ export function readSeries(table: Table, ended: number | null): Series {
 
 /** The interval that a time lies in; the nearest one if it lies in none. */
 export function intervalAt(series: Series, time: number): number {
-	let low = 0, high = series.count - 1;
-	while (low < high) {
-		const middle = (low + high) >> 1;
-		if ((series.end[middle] as number) > time) high = middle;
-		else low = middle + 1;
-	}
-	return low;
+	return Math.max(0, Math.min(series.count - 1, firstAfter(series, time)));
 }
 
 /** The first interval with the greatest max: that of the peak. */
@@ -160,11 +152,8 @@ interface Columns {
 /** What the columns of device pixels show: the least and the greatest of all intervals that touch one. */
 function columnsOf(series: Series, view: MemoryView, count: number): Columns {
 	const min = new Float64Array(count).fill(NaN), max = new Float64Array(count).fill(NaN), reserved = new Float64Array(count).fill(NaN);
-	const scale = count / (view.t1 - view.t0);
 	let greatest = 0;
-	for (let index = series.count ? intervalAt(series, view.t0) : 0; index < series.count && (series.start[index] as number) < view.t1; index++) {
-		const from = Math.max(0, Math.floor(((series.start[index] as number) - view.t0) * scale));
-		const to = Math.min(count, Math.max(from + 1, Math.round(((series.end[index] as number) - view.t0) * scale)));
+	eachInterval(series, view.t0, view.t1, count, (index, from, to) => {
 		const low = series.min[index] as number, high = series.max[index] as number, held = series.maxReserved[index] as number;
 		for (let column = from; column < to; column++) {
 			if (!((min[column] as number) <= low)) min[column] = low;
@@ -172,46 +161,17 @@ function columnsOf(series: Series, view: MemoryView, count: number): Columns {
 			if (!((reserved[column] as number) >= held)) reserved[column] = held;
 		}
 		greatest = Math.max(greatest, high, Number.isNaN(held) ? 0 : held);
-	}
+	});
 	return { min, max, reserved, greatest };
-}
-
-/** Neighbours with one value. */
-function eachRun(values: Float64Array, act: (from: number, to: number, value: number) => void): void {
-	for (let from = 0, to = 0; from < values.length; from = to) {
-		const value = values[from] as number;
-		while (to < values.length && Object.is(values[to], value)) to++;
-		act(from, to, value);
-	}
 }
 
 function drawArea(context: CanvasRenderingContext2D, columns: Columns, ratio: number, y: (bytes: number) => number, floor: number,
 	colours: ReturnType<typeof memoryColours>): void {
-	const step = 1 / ratio, fill = (values: Float64Array, colour: string) => {
-		context.fillStyle = colour;
-		eachRun(values, (from, to, value) => value > 0 && context.fillRect(LEFT + from * step, y(value), (to - from) * step, floor - y(value)));
-	};
-	fill(columns.max, colours.swing);
-	fill(columns.min, colours.floor);
-	const line = (values: Float64Array, colour: string, dashes: number[]) => {
-		context.strokeStyle = colour;
-		context.lineWidth = 1.25;
-		context.setLineDash(dashes);
-		context.beginPath();
-		let isOn = false;
-		eachRun(values, (from, to, value) => {
-			if (!Number.isNaN(value)) {
-				if (isOn) context.lineTo(LEFT + from * step, y(value));
-				else context.moveTo(LEFT + from * step, y(value));
-				context.lineTo(LEFT + to * step, y(value));
-			}
-			isOn = !Number.isNaN(value);
-		});
-		context.stroke();
-		context.setLineDash([]);
-	};
-	line(columns.max, colours.edge, []);
-	line(columns.reserved, colours.reserved, [7, 4]);
+	const steps = { left: LEFT, step: 1 / ratio, y };
+	fillSteps(context, columns.max, steps, floor, colours.swing);
+	fillSteps(context, columns.min, steps, floor, colours.floor);
+	strokeSteps(context, columns.max, steps, colours.edge, 1.25);
+	strokeSteps(context, columns.reserved, steps, colours.reserved, 1.25, [7, 4]);
 }
 
 function drawBands(context: CanvasRenderingContext2D, view: MemoryView, x: (time: number) => number, floor: number, palette: Palette): void {

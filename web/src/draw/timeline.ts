@@ -2,6 +2,7 @@
 // Tracks of spans over time: where each lies, and how they are drawn.
 import type { Table } from "../protocol/columns";
 import type { Palette } from "./colours";
+import { drawCounter, type Counter } from "./counters";
 import { drawMark, MARK } from "./mark";
 import { fit, prepareText } from "./text";
 import { amount, short, visible } from "./words";
@@ -21,6 +22,8 @@ export interface TrackRow {
 	end: number;
 	spans: number;
 	source: string;
+	/** What a counter over time is of; null: it is no counter. */
+	counter: { metric: string; unit: string | null; device: number | null } | null;
 	/** CSS pixels from the top of those that stay, or of those that scroll. */
 	top: number;
 	isPinned: boolean;
@@ -42,7 +45,8 @@ export function readTracks(table: Table): TrackRow[] {
 		const depth = Math.max(1, column("depth").number(row) || 1);
 		return { track: column("track").number(row), name: visible(column("name").text(row)), kind: column("kind").text(row), rank: known("rank", row),
 			process: known("process", row), depth, lines: depth, start: column("start").number(row), end: column("end").number(row), spans: column("spans").number(row),
-			source: column("source").text(row), top: 0, isPinned: false, isFixed: false };
+			source: column("source").text(row), counter: column("kind").text(row) === "counter" ? { metric: visible(column("metric").text(row)),
+				unit: column("unit").isKnown(row) ? column("unit").text(row) : null, device: known("device", row) } : null, top: 0, isPinned: false, isFixed: false };
 	});
 }
 
@@ -169,6 +173,8 @@ export function readBands(table: Table): Map<number, Bands> {
 }
 
 export interface Extra {
+	/** Bins of counters, by track. */
+	counters: Map<number, Counter>;
 	/** Iterations by track, each by their starts. */
 	bands: Map<number, Bands>;
 	arrows: { fromTrack: number; from: number; toTrack: number; to: number }[];
@@ -216,11 +222,14 @@ export function drawTimeline(canvas: HTMLCanvasElement, layout: Layout, spans: S
 	context.beginPath();
 	context.rect(place.left, AXIS, width - place.left, height - AXIS);
 	context.clip();
+	const greatest = new Map<number, number>(); // of what is visible of a counter, by track
 	const drawTracks = (isFixed: boolean, from: number) => {
 		for (const track of tracks) {
 			const top = y(track);
 			if (track.isFixed !== isFixed || top > height || top + HEADER + track.depth * LINE < from) continue;
 			drawBands(context, extra.bands.get(track.track), track, top, place, x, palette);
+			const counter = extra.counters.get(track.track), floor = top + HEADER + track.depth * LINE - 1;
+			if (counter) greatest.set(track.track, drawCounter(context, counter, [place.t0, place.t1], [place.left, width], [top + 4, floor], palette, ratio));
 			if (spans) for (let depth = 0; depth < track.depth; depth++) drawLine(context, spans, spans.line(track.track, depth), place, x, snap, top + HEADER + depth * LINE, palette, ratio, width);
 		}
 	};
@@ -236,7 +245,12 @@ export function drawTimeline(canvas: HTMLCanvasElement, layout: Layout, spans: S
 	if (extra.selected) {
 		const track = tracks.find((one) => one.track === extra.selected?.track), { depth, start } = extra.selected;
 		const span = track && spans ? spans.at(track.track, depth, start) : -1;
-		if (track && spans && span >= 0) {
+		if (track?.counter) {
+			context.strokeStyle = palette.select;
+			context.lineWidth = 2;
+			const a = Math.max(place.left - 2, x(start)), b = Math.min(width + 2, x(extra.selected.end));
+			context.strokeRect(a, y(track) + 2, Math.max(2, b - a), HEADER + track.depth * LINE - 3);
+		} else if (track && spans && span >= 0) {
 			context.strokeStyle = palette.select;
 			context.lineWidth = 2;
 			const a = Math.max(place.left - 2, x(spans.start[span] as number)), b = Math.min(width + 2, x(spans.end[span] as number));
@@ -245,7 +259,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, layout: Layout, spans: S
 	}
 	context.restore();
 	drawAxis(context, place, width, x, palette, extra.origin);
-	drawNames(context, layout, place, height, y, palette);
+	drawNames(context, layout, place, height, y, palette, greatest);
 	if (extra.measure) {
 		const a = x(Math.min(...extra.measure)), b = x(Math.max(...extra.measure));
 		context.fillStyle = palette.select;
@@ -343,7 +357,8 @@ function drawAxis(context: CanvasRenderingContext2D, place: Place, width: number
 	context.fillRect(0, AXIS - 1, width, 1);
 }
 
-function drawNames(context: CanvasRenderingContext2D, layout: Layout, place: Place, height: number, y: (track: TrackRow) => number, palette: Palette): void {
+function drawNames(context: CanvasRenderingContext2D, layout: Layout, place: Place, height: number, y: (track: TrackRow) => number, palette: Palette,
+	greatest: Map<number, number>): void {
 	context.save();
 	context.beginPath();
 	context.rect(0, AXIS, place.left, height);
@@ -359,10 +374,11 @@ function drawNames(context: CanvasRenderingContext2D, layout: Layout, place: Pla
 		}
 		if (y(track) > height) continue;
 		context.fillStyle = palette.text;
-		context.fillText(fit(track.name, place.left - (track.isPinned ? 24 : 10)), 4, y(track) + HEADER / 2);
+		context.fillText(fit(track.counter?.metric ?? track.name, place.left - (track.isPinned ? 24 : 10)), 4, y(track) + HEADER / 2);
 		if (track.isPinned) drawPin(context, place.left - 14, y(track) + HEADER / 2, palette);
 		context.fillStyle = palette.quiet;
-		const more = [track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
+		const more = track.counter ? [greatest.has(track.track) && `max ${amount(greatest.get(track.track), track.counter.unit)}`, track.counter.device !== null && `GPU ${track.counter.device}`, track.rank !== null && `rank ${track.rank}`].filter(Boolean).join(", ")
+			: [track.rank === null ? "" : `rank ${track.rank}`, track.process === null ? "" : `process ${track.process}`].filter(Boolean).join(", ");
 		context.fillText(fit(more, place.left - 10), 4, y(track) + HEADER + LINE / 2);
 		if (track.depth < track.lines) context.fillText(fit(`${track.depth} of ${track.lines} lines: pin it`, place.left - 10), 4, y(track) + HEADER + 1.5 * LINE);
 		context.fillStyle = palette.line;

@@ -170,6 +170,8 @@ export interface Iteration {
 	op_time_ns: Known<number>;
 	copy_bytes: Known<number>;
 	outlier: boolean;
+	/** The mean of each hardware counter over time; only if the profile has such. */
+	counters?: Record<string, Known<number>>;
 }
 
 export interface Level {
@@ -182,7 +184,7 @@ export interface Level {
 	interval_share: Known<number>;
 	overlap_share: Known<number>;
 	idle_share: Known<number>;
-	summary: { outliers?: number; duration_ns?: Spread; interval_ns?: Spread };
+	summary: { outliers?: number; duration_ns?: Spread; interval_ns?: Spread; counters?: { name: string; unit: Known<string> }[] };
 	iterations: Iteration[];
 }
 

@@ -61,8 +61,8 @@ function Shown({ iters, query }: { iters: Iters; query: Query }) {
 				onChange={(next) => app.set({ loop: loops.find((one) => String(one.loop) === next)?.main ? null : next, ...fresh }, true)} />}
 			{levels.length > 1 && (show === "" || show === "states") && <Choice label="Level" value={String(at)} onChange={(next) => app.set({ ...fresh, level: next === "0" ? null : next }, true)}
 				options={levels.map((one, index) => [String(index), `${"· ".repeat(index)}${amount(one.occurrences, null)} × ${amount(one.period_ops, null)} operations`])} />}
-			{show === "" && <CsvButton name="iterations" answer="iters" query={{ ...query, track: track.track < 0 ? null : track.track }} rows={() => [["iteration", "start_ns", "duration_ns", "interval_ns", "operations", "outlier"],
-				...level.iterations.map((one, index) => [index, one.start_ns, one.duration_ns, one.interval_ns, one.ops, one.outlier])]} />}
+			{show === "" && <CsvButton name="iterations" answer="iters" query={{ ...query, track: track.track < 0 ? null : track.track }} rows={() => [["iteration", "start_ns", "duration_ns", "interval_ns", "operations", "outlier", ...(level.summary.counters ?? []).map((one) => one.name)],
+				...level.iterations.map((one, index) => [index, one.start_ns, one.duration_ns, one.interval_ns, one.ops, one.outlier, ...(level.summary.counters ?? []).map((counter) => one.counters?.[counter.name] ?? null)])]} />}
 		</div>
 		{(show === "" || show === "path") && <Facts level={level} track={track} isNewest={iters.newest} isHost={host !== null} />}
 		{show === "" && <Strip level={level} track={track} at={at} query={asked} isHost={host !== null} />}
@@ -113,6 +113,23 @@ function cellOf(iterations: Iteration[]) {
 	};
 }
 
+interface Columns {
+	columns: TableColumn[];
+	cell: (row: number, column: number) => Cell;
+}
+
+/** Those that are known of an iteration at least, and the mean of each hardware counter over time. */
+function columnsOf(level: Level): Columns {
+	const { iterations } = level, cell = cellOf(iterations), counters = level.summary.counters ?? [];
+	const all = COLUMNS.map((column, index) => ({ column, cell: (row: number): Cell => cell(row, index) }));
+	for (const { name, unit } of counters) {
+		const column = { id: `counter.${name}`, title: visible(name), isNumber: true, unit, words: (value: Cell) => (typeof value === "number" ? amount(value, unit) : "") };
+		all.push({ column, cell: (row) => iterations[row]?.counters?.[name] ?? null });
+	}
+	const known = all.filter((one, index) => index === 0 || iterations.some((_, row) => one.cell(row) !== null));
+	return { columns: known.map((one) => one.column), cell: (row, column) => known[column]?.cell(row) ?? null };
+}
+
 /** Bars of so many times the median are cut. */
 const MUCH = 4;
 
@@ -134,14 +151,13 @@ function Strip({ level, track, at, query, isHost }: { level: Level; track: Track
 	const app = useApp();
 	const what = app.state.values["bars"] === "interval" && !isHost ? "interval" : "duration";
 	const iterations = level.iterations, picked = app.state.values["iteration"] === undefined ? -1 : Number(app.state.values["iteration"]);
-	const cell = useMemo(() => cellOf(iterations), [iterations]);
-	const columns = useMemo(() => COLUMNS.filter((_, column) => column === 0 || iterations.some((__, row) => cell(row, column) !== null)), [iterations]);
+	const { columns, cell } = useMemo(() => columnsOf(level), [level]);
 	const open = (index: number) => app.set({ iteration: index }, true);
 	return <>
 		{!isHost && <div class="tools"><Switches label="Bars show" value={what} options={[["duration", "Durations"], ["interval", "Intervals before"]]} onChange={(next) => app.set({ bars: next === "interval" ? next : null })} /></div>}
 		<Durations level={level} what={what} {...(isHost ? { brings: "to find it in the table" } : {})} />
 		<div class="split">
-			<Table label="Iterations" columns={columns} count={iterations.length} cell={(row, column) => cell(row, COLUMNS.indexOf(columns[column] as TableColumn))}
+			<Table label="Iterations" columns={columns} count={iterations.length} cell={cell}
 				sort={app.state.values["sort"] ?? ""} onSort={(sort) => app.set({ sort })} onOpen={open} picked={picked} />
 			{!isHost && picked >= 0 && picked < iterations.length && <Why track={track.track} level={at} iteration={picked} query={query} />}
 		</div>

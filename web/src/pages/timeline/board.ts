@@ -2,6 +2,8 @@
 // What the timeline draws, and what pointers and keys do.
 import { fitCanvas } from "../../draw/canvas";
 import { LAYER_NAMES, PALETTES } from "../../draw/colours";
+import { binAt, readCounters, type Counter } from "../../draw/counters";
+import { firstAfter } from "../../draw/series";
 import { AXIS, drawTimeline, HEADER, layTracks, LINE, readBands, Spans, topOf, trackAt, type Extra, type Layout, type Place, type TrackRow } from "../../draw/timeline";
 import { amount } from "../../draw/words";
 import type { Query } from "../../protocol/query";
@@ -10,7 +12,7 @@ import { findingWords, Marks } from "../../shell/marks";
 import type { App } from "../../state/app";
 import { Finer, type Covering } from "../../state/finer";
 
-/** A span that is shown. */
+/** A span that is shown, or a bin of a counter. */
 export interface Shown {
 	track: TrackRow;
 	depth: number;
@@ -21,6 +23,8 @@ export interface Shown {
 	many: number;
 	/** The findings that it is about. */
 	found: readonly Finding[];
+	/** Of a counter: its greatest value there; NaN: there is no sample. */
+	max?: number;
 }
 
 export function trackWords(track: TrackRow): string {
@@ -29,6 +33,12 @@ export function trackWords(track: TrackRow): string {
 
 /** What is known of a span beside its name. */
 export function facts(span: Shown): string {
+	const { counter, process, rank } = span.track;
+	if (counter) {
+		const place = [counter.device !== null && `GPU ${counter.device}`, rank !== null && `rank ${rank}`, process !== null && `sampled by process ${process}`].filter(Boolean).join(", ");
+		if (Number.isNaN(span.max)) return `no sample at ${amount(span.start, "ns")}; ${place}`;
+		return `mean of ${amount(span.end - span.start, "ns")}, from ${amount(span.start, "ns")}; max ${amount(span.max, counter.unit)}; ${place}`;
+	}
 	return `${LAYER_NAMES[span.layer] ?? "other"}; ${amount(span.end - span.start, "ns")}, from ${amount(span.start, "ns")}, ${span.track.name}${
 		span.many > 1 ? `; ${span.many} spans that are narrower than a pixel` : ""}`;
 }
@@ -41,6 +51,7 @@ export function words(span: Shown): string {
 interface Part extends Covering {
 	readonly spans: Spans;
 	readonly arrows: Extra["arrows"];
+	readonly counters: Extra["counters"];
 	bands: Extra["bands"];
 	/** Its spans are marked by these. */
 	marks?: Marks;
@@ -66,6 +77,7 @@ export class Board {
 	constructor(private readonly canvas: HTMLCanvasElement, private readonly app: () => App, private readonly query: Query, private readonly tracks: TrackRow[],
 		private readonly tell: { span(shown: Shown | null): void; tip(x: number, y: number, text: string | null): void;
 			measure(range: [number, number] | null): void; error(error: Error): void; pin(track: number): void; place(place: Place): void; whole(): void }) {
+		this.shown = tracks;
 		this.layout = layTracks(tracks, "", [], 0);
 		this.range = [Math.min(...tracks.map((track) => track.start)), Math.max(...tracks.map((track) => track.end))];
 		if (!(this.range[1] > this.range[0])) this.range[1] = this.range[0] + 1;
@@ -73,13 +85,14 @@ export class Board {
 		this.place = { t0: number("t0", this.range[0]), t1: number("t1", this.range[1]), top: 0, left: 180 };
 		if (!(this.place.t1 > this.place.t0)) [this.place.t0, this.place.t1] = this.range;
 		const m0 = number("m0", NaN), m1 = number("m1", NaN);
-		this.extra = { bands: new Map(), arrows: [], selected: null, measure: m1 > m0 ? [m0, m1] : null, origin: Math.min(0, this.range[0]) };
+		this.extra = { counters: new Map(), bands: new Map(), arrows: [], selected: null, measure: m1 > m0 ? [m0, m1] : null, origin: Math.min(0, this.range[0]) };
 		if (this.extra.measure) tell.measure(this.extra.measure);
 		this.finer = new Finer<Part>({
 			all: this.range, isOffline: app().source.isOffline, ask: (range, px, signal) => this.ask(range, px, signal), onError: tell.error,
 			onAnswer: (part) => {
 				if (part.range[0] <= this.range[0] && part.range[1] >= this.range[1]) this.keepWhole(part.spans);
 				this.canvas.dataset["spans"] = String(part.spans.count);
+				this.canvas.dataset["bins"] = String([...part.counters.values()].reduce((sum, one) => sum + one.count, 0));
 				this.draw();
 				void this.askBands(part);
 			},
@@ -140,17 +153,17 @@ export class Board {
 
 	private filter = "";
 	private pins: number[] = [];
+	private shown: TrackRow[];
 
-	/** Shows the tracks that fit FILTER, and pinned ones first. */
-	choose(filter: string, pins: number[]): void {
-		this.filter = filter;
-		this.pins = pins;
+	/** Shows those of TRACKS that fit FILTER, and pinned ones first. */
+	choose(tracks: TrackRow[], filter: string, pins: number[]): void {
+		Object.assign(this, { shown: tracks, filter, pins });
 		this.lay();
 		this.show(this.place.t0, this.place.t1);
 	}
 
 	private lay(): void {
-		this.layout = layTracks(this.tracks, this.filter, this.pins, Math.max(0, this.canvas.clientHeight - AXIS) / 2);
+		this.layout = layTracks(this.shown, this.filter, this.pins, Math.max(0, this.canvas.clientHeight - AXIS) / 2);
 		this.canvas.dataset["tracks"] = String(this.layout.tracks.length);
 	}
 
@@ -163,7 +176,7 @@ export class Board {
 		this.frame = 0;
 		const begin = performance.now();
 		const part = this.finer.best(this.place.t0, this.place.t1);
-		if (part) Object.assign(this.extra, { arrows: part.arrows, bands: part.bands });
+		if (part) Object.assign(this.extra, { arrows: part.arrows, bands: part.bands, counters: part.counters });
 		if (part) this.mark(part);
 		drawTimeline(this.canvas, this.layout, part?.spans ?? null, this.place, PALETTES[this.app().look], this.extra);
 		this.tell.place(this.place);
@@ -184,10 +197,11 @@ export class Board {
 
 	private async ask([from, to]: [number, number], px: number, signal: AbortSignal): Promise<Part> {
 		const t0 = Math.floor(from), t1 = Math.ceil(to), source = this.app().source, asked = { ...this.query, t0, t1, px };
-		const [[spans], [arrows]] = await Promise.all([source.tables("timeline/spans", asked, signal), source.tables("timeline/arrows", asked, signal)]);
+		const [[spans], [arrows], [counters]] = await Promise.all([source.tables("timeline/spans", asked, signal), source.tables("timeline/arrows", asked, signal),
+			this.tracks.some((track) => track.counter) ? source.tables("timeline/counters", asked, signal) : []]);
 		if (!spans) throw new Error("the answer has no spans");
 		const number = (name: string, row: number) => arrows?.column(name).number(row) ?? NaN;
-		return { range: [t0, t1], px, spans: new Spans(spans, [t0, t1], px), bands: new Map(), arrows: Array.from({ length: Math.min(20000, arrows?.rows ?? 0) }, (_, row) =>
+		return { range: [t0, t1], px, spans: new Spans(spans, [t0, t1], px), counters: counters ? readCounters(counters) : new Map(), bands: new Map(), arrows: Array.from({ length: Math.min(20000, arrows?.rows ?? 0) }, (_, row) =>
 			({ fromTrack: number("from_track", row), from: number("from", row), toTrack: number("to_track", row), to: number("to", row) })) };
 	}
 
@@ -249,10 +263,30 @@ export class Board {
 	}
 
 	private describe(track: TrackRow, depth: number, time: number): Shown | null {
+		if (track.counter) return this.describeBin(track, time);
 		const span = depth < 0 || !this.spans ? -1 : this.spans.at(track.track, depth, time);
 		if (span < 0 || !this.spans) return null;
 		return { track, depth, start: this.spans.start[span] as number, end: this.spans.end[span] as number, name: this.spans.name(span), layer: this.spans.layer[span] as number,
 			many: this.spans.many[span] as number, found: this.found(this.spans, span) };
+	}
+
+	private counter(track: TrackRow): Counter | undefined {
+		return track.counter ? this.finer.best(this.place.t0, this.place.t1)?.counters.get(track.track) : undefined;
+	}
+
+	/** What a counter is at a time; without a sample there it is unknown. */
+	private describeBin(track: TrackRow, time: number): Shown | null {
+		const counter = this.counter(track), bin = counter ? binAt(counter, time) : -1;
+		if (!this.spans || !track.counter) return null;
+		const [start, end, mean, max] = bin < 0 ? [time, time, NaN, NaN] : [counter?.start[bin], counter?.end[bin], counter?.mean[bin], counter?.max[bin]] as [number, number, number, number];
+		return { track, depth: 0, start, end, name: `${track.counter.metric}: ${amount(mean, track.counter.unit)}`, layer: 4, many: 1, found: [], max };
+	}
+
+	/** The bin STEP after the one of a time; without STEP, the first one that ends after it. */
+	private selectBin(track: TrackRow, time: number, step: number | null): void {
+		const counter = this.counter(track), at = counter ? firstAfter(counter, time) + (step ?? 0) : -1, start = counter?.start[at];
+		if (start === undefined) return step === null ? this.app().say(`${trackWords(track)} has no sample here`) : undefined;
+		this.selectAt(track, 0, start);
 	}
 
 	private zoom(factor: number, at: number): void {
@@ -330,6 +364,10 @@ export class Board {
 		const shown = this.layout.tracks, at = shown.findIndex((one) => one.track === this.extra.selected?.track);
 		const track = shown[Math.max(0, Math.min(shown.length - 1, at + way))];
 		if (!track || !this.spans) return;
+		if (track.counter) {
+			this.selectBin(track, this.place.t0, null);
+			return this.reveal(track);
+		}
 		const line = this.spans.line(track.track, 0), span = line[this.spans.first(line, this.place.t0)];
 		const found = span === undefined ? null : this.describe(track, 0, this.spans.start[span] as number);
 		if (!found) return this.app().say(`${trackWords(track)} has no span here`);
@@ -343,9 +381,11 @@ export class Board {
 	}
 
 	private neighbour(way: number): void {
-		const at = this.extra.selected, shown = this.layout.tracks, track = (at && shown.find((one) => one.track === at.track)) ?? shown.find((one) => one.spans > 0);
+		const at = this.extra.selected, shown = this.layout.tracks, track = (at && shown.find((one) => one.track === at.track)) ?? shown.find((one) => one.spans > 0) ?? shown[0];
 		if (!track || !this.spans) return;
-		const isHere = at?.track === track.track, depth = isHere ? at.depth : 0, line = this.spans.line(track.track, depth);
+		const isHere = at?.track === track.track;
+		if (track.counter) return isHere ? this.selectBin(track, at.start, way) : this.selectBin(track, this.place.t0, null);
+		const depth = isHere ? at.depth : 0, line = this.spans.line(track.track, depth);
 		const span = line[isHere ? this.spans.first(line, at.start) + way : this.spans.first(line, this.place.t0)];
 		if (span === undefined) return;
 		this.selectAt(track, depth, this.spans.start[span] as number);
@@ -377,6 +417,11 @@ export class Board {
 		this.reveal(next.track);
 	}
 
+	/** Whether a bin of a counter is selected; without a sample it has no width. */
+	private isBin(selected: NonNullable<Extra["selected"]>): boolean {
+		return selected.end > selected.start && this.tracks.some((track) => track.track === selected.track && track.counter);
+	}
+
 	private pin(): void {
 		const track = this.extra.selected?.track ?? this.layout.tracks[0]?.track;
 		if (track !== undefined) this.tell.pin(track);
@@ -391,12 +436,14 @@ export class Board {
 			j: () => this.step(1), k: () => this.step(-1), p: () => this.pin(), n: () => this.nextFound(1), N: () => this.nextFound(-1),
 			",": () => this.neighbour(-1), ".": () => this.neighbour(1), 0: () => this.show(...this.range),
 			f: () => {
+				if (selected && this.isBin(selected)) return this.show(selected.start - (selected.end - selected.start) / 2, selected.end + (selected.end - selected.start) / 2);
 				const span = selected && this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;
 				if (span < 0 || !this.spans) return this.show(...this.range);
 				const [a, b] = [this.spans.start[span] as number, this.spans.end[span] as number];
 				this.show(a - (b - a) / 2, b + (b - a) / 2);
 			},
 			m: () => {
+				if (selected && this.isBin(selected)) return this.measure([selected.start, selected.end]);
 				const span = selected && this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;
 				if (span >= 0 && this.spans) this.measure([this.spans.start[span] as number, this.spans.end[span] as number]);
 				else this.measure([this.place.t0, this.place.t1]);

@@ -27,9 +27,10 @@ function TimelinePage() {
 /** What the profile has with times. */
 function sourceWords(tracks: TrackRow[]): string {
 	const count = (source: string) => tracks.reduce((sum, track) => sum + (track.source === source ? track.spans || 0 : 0), 0);
-	const [spans, newest, samples] = [count("spans"), count("newest"), count("samples")];
+	const [spans, newest, samples] = [count("spans"), count("newest"), count("samples")], counters = tracks.filter((track) => track.counter).length;
 	return [spans > 0 && `All ${amount(spans, null)} spans of the trace.`, newest > 0 && `The newest GPU work, ${amount(newest, null)} spans: a run without --trace keeps no more.`,
-		samples > 0 && "CPU samples: each is drawn for the time that it computed; sums leave them out."].filter(Boolean).join(" ");
+		samples > 0 && "CPU samples: each is drawn for the time that it computed; sums leave them out.",
+		counters > 0 && `Hardware counters over time: ${amount(counters, null)} ${counters === 1 ? "row" : "rows"}, from 0 to the max of what is visible. Without samples a row is empty.`].filter(Boolean).join(" ");
 }
 
 function readPins(text: string | undefined): number[] {
@@ -51,6 +52,8 @@ function TrackTools({ tracks, shown, pins, onPin }: { tracks: TrackRow[]; shown:
 					))}
 				</ul>
 			</details>
+			{tracks.some((track) => track.counter) && <label class="check"><input type="checkbox" checked={app.state.values["counters"] !== "off"}
+				onChange={(event) => app.set({ counters: event.currentTarget.checked ? null : "off" })} /> Counters</label>}
 			{pins.length > 0 && <button type="button" onClick={() => app.set({ pins: null })}>Unpin all</button>}
 		</div>
 	);
@@ -67,7 +70,9 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 	const [error, setError] = useState<Error | null>(null);
 	const filter = app.state.values["filter"] ?? "", pinText = app.state.values["pins"] ?? "";
 	const pins = useMemo(() => readPins(pinText).filter((pin) => tracks.some((track) => track.track === pin)), [pinText, tracks]);
-	const shown = useMemo(() => layTracks(tracks, filter, pins, 0).tracks, [tracks, filter, pins]);
+	const hasCounters = app.state.values["counters"] !== "off";
+	const listed = useMemo(() => tracks.filter((track) => hasCounters || !track.counter), [tracks, hasCounters]);
+	const shown = useMemo(() => layTracks(listed, filter, pins, 0).tracks, [listed, filter, pins]), summed = shown.filter((track) => !track.counter);
 	const pin = useCallback((track: number) => {
 		const now = readPins(newest.current.state.values["pins"]), isPinned = now.includes(track), one = tracks.find((each) => each.track === track);
 		newest.current.set({ pins: (isPinned ? now.filter((other) => other !== track) : [...now, track]).join(",") });
@@ -86,19 +91,19 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 		};
 	}, [tracks]);
 	const marks = useMarks(query["file"]);
-	useEffect(() => board.current?.choose(filter, pins), [tracks, filter, pins]);
+	useEffect(() => board.current?.choose(listed, filter, pins), [listed, filter, pins]);
 	useEffect(() => board.current?.setMarks(marks), [tracks, marks]);
 	useEffect(() => {
 		board.current?.draw();
 		strip.current?.draw(app.look);
-	}, [app.look, filter, pins]);
-	const note = app.source.note("timeline/spans", query);
+	}, [app.look, listed, filter, pins]);
+	const notes = [app.source.note("timeline/spans", query), tracks.some((track) => track.counter) && app.source.note("timeline/counters", query)].filter(Boolean);
 	return (
 		<div class="page">
 			<h1 class="unseen">Timeline</h1>
 			<TrackTools tracks={tracks} shown={shown.length} pins={pins} onPin={pin} />
 			<p class="summary">{sourceWords(tracks)}
-				{" "}{note ? `In this page, ${note}.` : "Drag to measure."}</p>
+				{" "}{notes.length ? `In this page, ${notes.join("; ")}.` : "Drag to measure."}</p>
 			<div class="split">
 				<div class="charts">
 					<StripView canvas={picture} mark={mark} strip={strip} />
@@ -117,9 +122,9 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 							<p>{facts(span)}</p>
 							<FindingList found={span.found} />
 							<p class="row"><CopyButton text={() => span.name}>Copy name</CopyButton>
-								<a href={app.link("flame", { search: span.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>Show it in the flame graph</a></p>
+								{!span.track.counter && <a href={app.link("flame", { search: span.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").slice(0, 400) })}>Show it in the flame graph</a>}</p>
 						</>}
-						{measure && <Sums range={measure} query={query} tracks={shown} all={shown.length === tracks.length} held={() => board.current?.held()} />}
+						{measure && <Sums range={measure} query={query} tracks={summed} all={summed.length === tracks.filter((track) => !track.counter).length} held={() => board.current?.held()} />}
 					</aside>
 				)}
 			</div>
@@ -128,7 +133,7 @@ function Tracks({ tracks, query }: { tracks: TrackRow[]; query: Query }) {
 }
 
 register({
-	id: "timeline", title: "Timeline", key: "t", needs: { "spans|gpu_work|samples": "plumb run --trace -- PROGRAM" }, follows: [], make: TimelinePage,
+	id: "timeline", title: "Timeline", key: "t", needs: { "spans|gpu_work|samples|counter_series": "plumb run --trace -- PROGRAM" }, follows: [], make: TimelinePage,
 	keys: [["drag", "measure a range; its sums follow"], ["Ctrl+wheel, w s", "zoom"], ["Shift+drag, Shift+wheel, a d", "move in time"], [", .", "the span before, the span after"],
 		["j k", "the track below, the track above"], ["p, click on a name", "pin the track to the top"], ["/ or Ctrl+F", "filter the tracks: words, or rank:1"],
 		["n N", "the next span that a finding is about, the one before"], ["f", "the selected span, or all"], ["m", "measure the selected span, or what is visible"], ["arrows on the strip", "move and zoom the visible part"], ["Esc", "end measuring"]],

@@ -30,7 +30,7 @@ export class Strip {
 	/** Draws the whole run, as far as it is known. */
 	draw(look: Look): void {
 		fitCanvas(this.canvas);
-		if (this.board.whole) drawStrip(this.canvas, this.board.layout.tracks, this.board.whole, this.board.range, PALETTES[look]);
+		if (this.board.whole) drawStrip(this.canvas, this.board.layout.tracks.filter((track) => !track.counter), this.board.whole, this.board.range, PALETTES[look]);
 	}
 
 	/** Shows what is visible. */
