@@ -16,7 +16,6 @@ READ, ACTIVE = "dram__bytes_read.sum", "sm__cycles_active.avg.pct_of_peak_sustai
 A_MS = 1000000  # ns
 STEPS = [f"launch:fwd:{8 * A_MS}", f"launch:bwd:{16 * A_MS}", "sleep:60"] * 8
 LEFT = 180  # pixels: where the names of the tracks end
-GIB = 1 << 30
 
 
 def record(folder, name, options, *actions, scenario="clock=1"):
@@ -105,7 +104,7 @@ def test_values_are_where_the_kernels_are(open_page, viewers, traced, picture):
     assert percent_of(hover(page, "sm_active", idle)) == 0
     # 64 MB in 16 ms. One process on one GPU sampled it.
     text = hover(page, "dram_read_bytes", backward[3])
-    assert text.startswith(f"dram_read_bytes: {64e6 / 16e-3 / GIB:.2f} GiB/s; mean of ") and "; GPU 0, sampled by process " in text
+    assert text.startswith(f"dram_read_bytes: {64e6 / 16e-3 / 1e9:.2f} GB/s; mean of ") and "; GPU 0, sampled by process " in text
     check_values(page, [*forward[4:], *backward[4:], idle], traced)
 
 
@@ -214,7 +213,7 @@ def test_iterations_have_the_means_of_iters(open_page, viewers, traced):
     for row, item in zip(shown, level["iterations"]):
         assert float(row[at["sm_active"]].removesuffix(" %")) == pytest.approx(item["counters"]["sm_active"] / 1e4, abs=0.06)
         amount, unit = row[at["dram_read_bytes"]].split(" ")
-        scale = {"GiB/s": GIB, "MiB/s": 1 << 20}[unit]
+        scale = {"GB/s": 1e9, "MB/s": 1e6}[unit]
         assert float(amount.replace(",", "")) * scale == pytest.approx(item["counters"]["dram_read_bytes"], rel=0.01)
 
 

@@ -18,9 +18,12 @@ function scaled(value: number, steps: [number, string][]): string {
 
 const TIMES: [number, string][] = [[3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 const BYTES: [number, string][] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]];
-
-const FLOPS: [number, string][] = [[1e12, "Tflop/s"], [1e9, "Gflop/s"], [1e6, "Mflop/s"], [1, "flop/s"]];
-const RATES: [number, string][] = [[1e9, "G/s"], [1e6, "M/s"], [1e3, "k/s"], [1, "/s"]];
+// Rates are in powers of ten, as GPUs and links are sold.
+const RATES: Record<string, [number, string][]> = {
+	"byte/s": [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]],
+	"flop/s": [[1e12, "Tflop/s"], [1e9, "Gflop/s"], [1e6, "Mflop/s"], [1, "flop/s"]],
+	"count/s": [[1e9, "G/s"], [1e6, "M/s"], [1e3, "k/s"], [1, "/s"]],
+};
 
 export const UNKNOWN = "unknown";
 
@@ -33,8 +36,8 @@ export function amount(value: number | null | undefined, unit: string | null): s
 	}
 	if (unit === "byte" || unit === "bytes" || unit === "B") return value === 0 ? "0 B" : scaled(value, BYTES);
 	if (unit === "ppm") return percent(value / 1e6);
-	if (unit === "byte/s") return `${amount(value, "byte")}/s`;
-	if (unit === "flop/s" || unit === "count/s") return value === 0 ? "0/s" : scaled(value, unit === "flop/s" ? FLOPS : RATES);
+	const rates = unit ? RATES[unit] : undefined;
+	if (rates) return value === 0 ? `0 ${rates[rates.length - 1]?.[1]}` : scaled(value, rates);
 	const text = Number.isInteger(value) || Math.abs(value) >= 1000 ? COUNT.format(value) : digits(value);
 	return unit && unit !== "count" && unit !== "1" ? `${text} ${unit}` : text;
 }
