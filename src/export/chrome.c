@@ -711,6 +711,7 @@ put_all(struct chrome *c)
 {
 	bool done;
 
+	find_base(c);
 	plumb_json_object(c->json);
 	done = put_head(c);
 	plumb_json_key(c->json, "traceEvents");
@@ -743,10 +744,8 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	    plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	c.json = plumb_json_new(out);
-	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c);
-	if (done)
-		find_base(&c);
-	done = done && put_all(&c);
+	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c) &&
+	       put_all(&c);
 	if (c.json)
 		done &= plumb_json_finish(c.json) == 0 || ferror(out);
 	bool no_time = c.timeline.no_time;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Curves of a Chrome trace: events of the phase C, whose value holds until the next one. */
-#include <string.h>
-
 #include "export/chrome_private.h"
 #include "export/names.h"
-#include "model/counter_series.h"
 
 static void
 begin(struct chrome *c, const char *name, int64_t pid, uint32_t process, int64_t time)
@@ -60,15 +57,14 @@ put_memory(struct chrome *c)
 
 /* The mean of each bin, shares as percentages. */
 static void
-put_series(struct chrome *c, const struct plumb_counter_series *series)
+put_series(struct chrome *c, const struct plumb_counter_series *series, const char *unit,
+           double divisor)
 {
-	bool ppm = series->unit && !strcmp(series->unit, "ppm");
-	const char *unit = ppm ? "%" : series->unit ? series->unit : "value";
 	int64_t pid = plumb_chrome_gpu(c, series->process, series->device);
 
 	for (uint32_t i = 0; i < series->count && !ferror(c->out); i++) {
 		begin(c, series->name, pid, series->process, series->bins[i].start_ns);
-		plumb_json_key_number(c->json, unit, series->bins[i].mean / (ppm ? 1e4 : 1));
+		plumb_json_key_number(c->json, unit, series->bins[i].mean / divisor);
 		end(c);
 	}
 }
@@ -77,10 +73,10 @@ void
 plumb_chrome_counters(struct chrome *c)
 {
 	struct plumb_counter_series series;
+	const char *unit;
+	double divisor;
 
 	put_memory(c);
-	for (uint32_t at = 0; plumb_counter_series_next(c->profile, &at, &series);)
-		if (series.name && series.device < c->profile->devices_count &&
-		    series.process < c->profile->processes_count)
-			put_series(c, &series);
+	for (uint32_t at = 0; plumb_export_counter_next(c->profile, &at, &series, &unit, &divisor);)
+		put_series(c, &series, unit ? unit : "value", divisor);
 }

@@ -31,7 +31,7 @@ struct chrome {
 void plumb_chrome_begin(struct chrome *c, const char *phase);
 /* NS as microseconds. */
 void plumb_chrome_time(struct chrome *c, const char *key, int64_t ns);
-/* The number of a device in a process, for viewers. */
+/* The number of a device in a process, and of what a track is in, for viewers. */
 int64_t plumb_chrome_gpu(const struct chrome *c, uint32_t process, uint32_t device);
 int64_t plumb_chrome_pid(const struct chrome *c, uint32_t track);
 

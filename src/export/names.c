@@ -139,6 +139,23 @@ plumb_export_memory(const struct plumb_profile *profile, uint32_t track, const c
 }
 
 bool
+plumb_export_counter_next(const struct plumb_profile *profile, uint32_t *at,
+                          struct plumb_counter_series *series, const char **unit, double *divisor)
+{
+	while (plumb_counter_series_next(profile, at, series)) {
+		bool ppm = series->unit && !strcmp(series->unit, "ppm");
+
+		if (!series->name || series->device >= profile->devices_count ||
+		    series->process >= profile->processes_count)
+			continue;
+		*unit = ppm ? "%" : series->unit;
+		*divisor = ppm ? 1e4 : 1;
+		return true;
+	}
+	return false;
+}
+
+bool
 plumb_export_adds_up(uint32_t metric)
 {
 	return metric && plumb_metric_aggregation(metric) == PLUMB_SUM;

@@ -4,7 +4,7 @@
 #define PLUMB_EXPORT_NAMES_H
 
 #include "base/vec.h"
-#include "model/profile.h"
+#include "model/counter_series.h"
 
 /* Text that grows. `failed`: memory was out. */
 struct plumb_export_text {
@@ -42,6 +42,13 @@ plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *na
 /* "memory of cuda:0: allocated" of a track of memory; WHAT is the last word. */
 void plumb_export_memory(const struct plumb_profile *profile, uint32_t track, const char *what,
                          char *name, size_t size);
+
+/* As plumb_counter_series_next, for series with a name, a device and a process. Values divided by
+ * DIVISOR are in UNIT, which is one that people read: shares are percentages. NULL: there is no
+ * unit. */
+bool
+plumb_export_counter_next(const struct plumb_profile *profile, uint32_t *at,
+                          struct plumb_counter_series *series, const char **unit, double *divisor);
 
 /* Does a metric's sum over contexts mean something? METRIC is one that the profile has. */
 bool plumb_export_adds_up(uint32_t metric);

@@ -20,7 +20,6 @@
 #include "export/names.h"
 #include "export/perfetto_packet.h"
 #include "export/timeline.h"
-#include "model/counter_series.h"
 #include "model/times.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
@@ -383,18 +382,18 @@ put_series(struct writer *p)
 /* Hardware counters over time: the mean of each bin, shares as percentages. Where there were no
  * samples, the last value holds. */
 static void
-put_samples_of(struct writer *p, uint64_t number, const struct plumb_counter_series *series)
+put_samples_of(struct writer *p, uint64_t number, const struct plumb_counter_series *series,
+               const char *unit, double divisor)
 {
 	uint64_t track = UUID(SAMPLED, number, 0);
-	bool ppm = series->unit && !strcmp(series->unit, "ppm");
 
 	plumb_track_begin(&p->packets, track, gpu_of(p, series->process, series->device),
 	                  series->name);
-	plumb_track_counter(&p->packets, ppm ? "%" : series->unit ? series->unit : "");
+	plumb_track_counter(&p->packets, unit ? unit : "");
 	plumb_track_end(&p->packets);
 	for (uint32_t i = 0; i < series->count && !ferror(p->out); i++)
 		put_value(p, series->process, track, series->bins[i].start_ns,
-		          series->bins[i].mean / (ppm ? 1e4 : 1));
+		          series->bins[i].mean / divisor);
 }
 
 static void
@@ -402,11 +401,11 @@ put_counter_series(struct writer *p)
 {
 	struct plumb_counter_series series;
 	uint64_t number = 0;
+	const char *unit;
+	double divisor;
 
-	for (uint32_t at = 0; plumb_counter_series_next(p->profile, &at, &series); number++)
-		if (series.name && series.device < p->profile->devices_count &&
-		    series.process < p->profile->processes_count)
-			put_samples_of(p, number, &series);
+	for (uint32_t at = 0; plumb_export_counter_next(p->profile, &at, &series, &unit, &divisor);)
+		put_samples_of(p, number++, &series, unit, divisor);
 }
 
 /* ---- memory ---- */
