@@ -4,7 +4,7 @@ import type { Table } from "../protocol/columns";
 import { mix, type Palette } from "./colours";
 import { eachInterval, fillSteps, firstAfter, strokeSteps, type Intervals } from "./series";
 
-/** Bins of one counter. Where there is none, the value is not known. */
+/** The bins of one counter. Between bins its value is not known. */
 export interface Counter extends Intervals {
 	mean: Float64Array;
 	max: Float64Array;
@@ -29,7 +29,7 @@ export function readCounters(table: Table): Map<number, Counter> {
 	return made;
 }
 
-/** The bin that a time lies in; -1: there is none. */
+/** The bin that has this time in it, or -1 if no bin has. */
 export function binAt(counter: Counter, time: number): number {
 	const at = firstAfter(counter, time);
 	return at < counter.count && (counter.start[at] as number) <= time ? at : -1;

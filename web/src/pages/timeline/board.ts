@@ -417,9 +417,13 @@ export class Board {
 		this.reveal(next.track);
 	}
 
-	/** Whether a bin of a counter is selected; without a sample it has no width. */
-	private isBin(selected: NonNullable<Extra["selected"]>): boolean {
-		return selected.end > selected.start && this.tracks.some((track) => track.track === selected.track && track.counter);
+	/** When the selected span or bin begins and ends; null if nothing is selected. A place without a sample is no bin. */
+	private selectedRange(): [number, number] | null {
+		const selected = this.extra.selected;
+		if (!selected) return null;
+		if (this.tracks.some((track) => track.track === selected.track && track.counter)) return selected.end > selected.start ? [selected.start, selected.end] : null;
+		const span = this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;
+		return span < 0 || !this.spans ? null : [this.spans.start[span] as number, this.spans.end[span] as number];
 	}
 
 	private pin(): void {
@@ -429,25 +433,19 @@ export class Board {
 
 	private key(event: KeyboardEvent): void {
 		if (event.ctrlKey || event.metaKey || event.altKey) return;
-		const middle = (this.place.t0 + this.place.t1) / 2, selected = this.extra.selected;
+		const middle = (this.place.t0 + this.place.t1) / 2;
 		const acts: Record<string, () => void> = {
 			w: () => this.zoom(0.7, middle), "+": () => this.zoom(0.7, middle), s: () => this.zoom(1 / 0.7, middle), "-": () => this.zoom(1 / 0.7, middle),
 			a: () => this.pan(-0.2), d: () => this.pan(0.2), ArrowLeft: () => this.pan(-0.1), ArrowRight: () => this.pan(0.1), ArrowUp: () => this.pan(0, -2), ArrowDown: () => this.pan(0, 2),
 			j: () => this.step(1), k: () => this.step(-1), p: () => this.pin(), n: () => this.nextFound(1), N: () => this.nextFound(-1),
 			",": () => this.neighbour(-1), ".": () => this.neighbour(1), 0: () => this.show(...this.range),
 			f: () => {
-				if (selected && this.isBin(selected)) return this.show(selected.start - (selected.end - selected.start) / 2, selected.end + (selected.end - selected.start) / 2);
-				const span = selected && this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;
-				if (span < 0 || !this.spans) return this.show(...this.range);
-				const [a, b] = [this.spans.start[span] as number, this.spans.end[span] as number];
+				const range = this.selectedRange();
+				if (!range) return this.show(...this.range);
+				const [a, b] = range;
 				this.show(a - (b - a) / 2, b + (b - a) / 2);
 			},
-			m: () => {
-				if (selected && this.isBin(selected)) return this.measure([selected.start, selected.end]);
-				const span = selected && this.spans ? this.spans.at(selected.track, selected.depth, selected.start) : -1;
-				if (span >= 0 && this.spans) this.measure([this.spans.start[span] as number, this.spans.end[span] as number]);
-				else this.measure([this.place.t0, this.place.t1]);
-			},
+			m: () => this.measure(this.selectedRange() ?? [this.place.t0, this.place.t1]),
 			Escape: () => {
 				this.measure(null);
 				this.app().set({ m0: null, m1: null });
