@@ -143,8 +143,10 @@ plumb_gpu_record_begin(struct plumb_gpu_activity *activity, struct plumb_thread 
 	if (!record->start || record->end < record->start) {
 		if (launch->node)
 			plumb_count(thread, record->source,
-			            plumb_gpu_counters_untimed() ? PLUMB_FATE_COUNTED
-			                                         : PLUMB_FATE_CUPTI_DROPPED,
+			            record->source == PLUMB_SOURCE_KERNEL &&
+			                            plumb_gpu_counters_untimed()
+			                    ? PLUMB_FATE_COUNTED
+			                    : PLUMB_FATE_CUPTI_DROPPED,
 			            1);
 		return false;
 	}
