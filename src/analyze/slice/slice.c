@@ -222,7 +222,7 @@ add_by_tables(struct slice_work *work, double scale)
 			add_to(&work->all, (uint64_t)(often(work, i) * slice_issue(g->insns[i])));
 		if (add_estimate(work, i, reason, cycles))
 			return PLUMB_ESYSTEM;
-		/* A store has no result to wait for, but the next store queues behind it. */
+		/* Nothing waits for a store, as it has no result. Other stores queue up. */
 		if (g->insns[i]->class == PLUMB_INSN_STORE &&
 		    add_estimate(work, i,
 		                 slice_is_far(g->insns[i]) ? PLUMB_REASON_LOCAL_GLOBAL_THROTTLE

@@ -55,7 +55,7 @@ static struct {
 } program;
 #define EVERY UINT32_MAX
 #define MODULES_NS 100000000u    /* between two looks at what is loaded */
-#define PATIENCE_NS 100000000    /* of whom another thread keeps from the slot */
+#define PATIENCE_NS 100000000    /* waits so long for another thread */
 #define FIRST_OF_REPLAYS 130000u /* CUPTI 13.0 */
 #define PAUSE_NS                                                                                   \
 	100000000u /* one session may follow the other at once, and teardown takes a while */
